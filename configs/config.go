@@ -1,0 +1,96 @@
+// Package configs defines what a model file says: the sizes of the model, how its weights and activations are
+// quantised, and how it is trained. It reads and checks YAML model files, embeds the ones that ship with chiplm, and
+// lists the tensors a configuration implies ([Config.Tensors]), so that training, export and the cost model agree on
+// names, shapes and bits without loading a single weight.
+package configs
+
+// Activation names the non-linearity of the gated feed-forward.
+type Activation string
+
+// The activations a model file may ask for.
+const (
+	ReLU   Activation = "relu"   // max(W_g x, 0) * W_u x
+	SwiGLU Activation = "swiglu" // silu(W_g x) * W_u x
+)
+
+// ScaleType is how the scales of quantised weights are stored.
+type ScaleType string
+
+// The scale types a model file may ask for.
+const (
+	ScaleF32 ScaleType = "f32"
+	ScaleF16 ScaleType = "f16"
+)
+
+// Config is a resolved model file.
+type Config struct {
+	Name          string     `yaml:"name"`
+	VocabSize     int        `yaml:"vocab_size"`
+	DModel        int        `yaml:"d_model"`
+	NLayers       int        `yaml:"n_layers"`
+	NHeads        int        `yaml:"n_heads"`
+	DFF           int        `yaml:"d_ff"`
+	ContextLength int        `yaml:"context_length"`
+	PLEDim        int        `yaml:"ple_dim"` // 0: no per-layer embeddings
+	TieEmbeddings bool       `yaml:"tie_embeddings"`
+	Activation    Activation `yaml:"activation"`
+	Experts       int        `yaml:"experts"` // 0 or 1: dense feed-forward
+	QKNorm        bool       `yaml:"qk_norm"`
+	RopeTheta     float64    `yaml:"rope_theta"`
+	NormEps       float64    `yaml:"norm_eps"`
+	Quant         Quant      `yaml:"quant"`
+	Train         Train      `yaml:"train"`
+}
+
+// Quant says how a model is quantised, in training and on the chip alike.
+type Quant struct {
+	Weights     WeightQuant               `yaml:"weights"`
+	Activations ActivationQuant           `yaml:"activations"`
+	Classes     map[TensorClass]ClassRule `yaml:"classes"`    // overrides of Weights per tensor class
+	StartStep   int                       `yaml:"start_step"` // first training step with quantisation; 0: from the start
+}
+
+// WeightQuant is the quantisation of one weight matrix.
+type WeightQuant struct {
+	Bits  int       `yaml:"bits"`  // 2, 4, 8, or 32 for weights that stay float32
+	Group int       `yaml:"group"` // columns that share a scale: 32, 64, 128, or 0 for a whole row
+	Scale ScaleType `yaml:"scale"`
+}
+
+// ClassRule overrides parts of a [WeightQuant]; a nil field inherits.
+type ClassRule struct {
+	Bits  *int       `yaml:"bits"`
+	Group *int       `yaml:"group"`
+	Scale *ScaleType `yaml:"scale"`
+}
+
+// ActivationQuant is the quantisation of the vectors that enter matrix products: 8 bits, or 32 for none
+// (a model of float activations can be trained and scored, but not exported).
+type ActivationQuant struct {
+	Bits int `yaml:"bits"`
+}
+
+// Train says how a model is trained.
+type Train struct {
+	Tokens       int64   `yaml:"tokens"`        // total training tokens
+	BatchTokens  int     `yaml:"batch_tokens"`  // tokens per optimiser step
+	MicroBatch   int     `yaml:"micro_batch"`   // sequences per micro-batch; batch_tokens = k * micro_batch * context_length
+	LR           float64 `yaml:"lr"`            // peak learning rate
+	Warmup       float64 `yaml:"warmup"`        // share of the steps spent rising linearly to lr
+	Schedule     string  `yaml:"schedule"`      // "linear" (to zero), "cosine" (to min_lr) or "constant"
+	MinLR        float64 `yaml:"min_lr"`        // as a share of lr, for cosine
+	Optimizer    string  `yaml:"optimizer"`     // "adamw"
+	Beta1        float64 `yaml:"beta1"`         //
+	Beta2        float64 `yaml:"beta2"`         //
+	Eps          float64 `yaml:"eps"`           //
+	WeightDecay  float64 `yaml:"weight_decay"`  // on matrices, not on norms
+	Clip         float64 `yaml:"clip"`          // largest global gradient norm; 0: no clipping
+	RouterAux    float64 `yaml:"router_aux"`    // weight of the load-balancing loss with experts
+	Seed         int64   `yaml:"seed"`          //
+	ValidEvery   int     `yaml:"valid_every"`   // steps between validations
+	ValidTokens  int64   `yaml:"valid_tokens"`  // tokens scored per validation
+	SampleEvery  int     `yaml:"sample_every"`  // steps between sampled stories; 0: none
+	SaveEvery    int     `yaml:"save_every"`    // steps between checkpoints
+	KeepLast     int     `yaml:"keep_last"`     // checkpoints kept
+	ZeroInitProj bool    `yaml:"zero_init_proj"` // output projections of attention and feed-forward start at zero
+}
