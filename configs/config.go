@@ -72,25 +72,25 @@ type ActivationQuant struct {
 
 // Train says how a model is trained.
 type Train struct {
-	Tokens       int64   `yaml:"tokens"`        // total training tokens
-	BatchTokens  int     `yaml:"batch_tokens"`  // tokens per optimiser step
-	MicroBatch   int     `yaml:"micro_batch"`   // sequences per micro-batch; batch_tokens = k * micro_batch * context_length
-	LR           float64 `yaml:"lr"`            // peak learning rate
-	Warmup       float64 `yaml:"warmup"`        // share of the steps spent rising linearly to lr
-	Schedule     string  `yaml:"schedule"`      // "linear" (to zero), "cosine" (to min_lr) or "constant"
-	MinLR        float64 `yaml:"min_lr"`        // as a share of lr, for cosine
-	Optimizer    string  `yaml:"optimizer"`     // "adamw"
-	Beta1        float64 `yaml:"beta1"`         //
-	Beta2        float64 `yaml:"beta2"`         //
-	Eps          float64 `yaml:"eps"`           //
-	WeightDecay  float64 `yaml:"weight_decay"`  // on matrices, not on norms
-	Clip         float64 `yaml:"clip"`          // largest global gradient norm; 0: no clipping
-	RouterAux    float64 `yaml:"router_aux"`    // weight of the load-balancing loss with experts
-	Seed         int64   `yaml:"seed"`          //
-	ValidEvery   int     `yaml:"valid_every"`   // steps between validations
-	ValidTokens  int64   `yaml:"valid_tokens"`  // tokens scored per validation
-	SampleEvery  int     `yaml:"sample_every"`  // steps between sampled stories; 0: none
-	SaveEvery    int     `yaml:"save_every"`    // steps between checkpoints
-	KeepLast     int     `yaml:"keep_last"`     // checkpoints kept
+	Tokens       int64   `yaml:"tokens"`         // total training tokens
+	BatchTokens  int     `yaml:"batch_tokens"`   // tokens per optimiser step
+	MicroBatch   int     `yaml:"micro_batch"`    // sequences per micro-batch; batch_tokens = k * micro_batch * context_length
+	LR           float64 `yaml:"lr"`             // peak learning rate
+	Warmup       float64 `yaml:"warmup"`         // share of the steps spent rising linearly to lr
+	Schedule     string  `yaml:"schedule"`       // "linear" (to zero), "cosine" (to min_lr) or "constant"
+	MinLR        float64 `yaml:"min_lr"`         // as a share of lr, for cosine
+	Optimizer    string  `yaml:"optimizer"`      // "adamw"
+	Beta1        float64 `yaml:"beta1"`          //
+	Beta2        float64 `yaml:"beta2"`          //
+	Eps          float64 `yaml:"eps"`            //
+	WeightDecay  float64 `yaml:"weight_decay"`   // on matrices, not on norms
+	Clip         float64 `yaml:"clip"`           // largest global gradient norm; 0: no clipping
+	RouterAux    float64 `yaml:"router_aux"`     // weight of the load-balancing loss with experts
+	Seed         int64   `yaml:"seed"`           //
+	ValidEvery   int     `yaml:"valid_every"`    // steps between validations
+	ValidTokens  int64   `yaml:"valid_tokens"`   // tokens scored per validation
+	SampleEvery  int     `yaml:"sample_every"`   // steps between sampled stories; 0: none
+	SaveEvery    int     `yaml:"save_every"`     // steps between checkpoints
+	KeepLast     int     `yaml:"keep_last"`      // checkpoints kept
 	ZeroInitProj bool    `yaml:"zero_init_proj"` // output projections of attention and feed-forward start at zero
 }
