@@ -1,0 +1,34 @@
+# make demo   the whole road on a small model, in minutes: train, score, export, verify, read a story
+# make test   every test
+# make lint   gofmt, go vet, staticcheck
+# make bench  Go benchmarks of every room
+
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+DEMO = build/demo
+
+.PHONY: setup build test lint demo bench
+
+setup:
+	@./setup.sh
+
+build: setup
+	go build -o chiplm .
+
+test: setup
+	go test -timeout 14m ./...
+
+lint: setup
+	@files=$$(git ls-files '*.go'); out=$$(gofmt -l $$files); \
+	if [ -n "$$out" ]; then echo "gofmt -w these files:"; echo "$$out"; exit 1; fi
+	go vet ./...
+	go run $(STATICCHECK) ./...
+
+demo: build
+	rm -rf $(DEMO)
+	./chiplm train --config demo.yaml --corpus builtin --out $(DEMO)/runs --name demo
+	./chiplm eval bpb $(DEMO)/runs/demo
+	./chiplm export $(DEMO)/runs/demo --target esp32s3 --out $(DEMO)/esp32s3
+	./chiplm sample $(DEMO)/esp32s3/model.clm --seed 1
+
+bench: setup
+	go test -run '^$$' -bench . -benchmem ./...

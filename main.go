@@ -1,0 +1,117 @@
+// Command chiplm trains tiny language models with 4-bit quantisation in the loop, scores them in bits per byte, and
+// exports them to a five-dollar chip. Each subcommand lives beside the work it starts; this file only joins them.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// run executes one command line and returns the exit status: 0, 1 for work that failed, 2 for a command line that
+// cannot be understood, 130 after an interrupt.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return 0
+	}
+	fmt.Fprintf(stderr, "chiplm: %v\n", err)
+	var usage usageError
+	var coded interface{ ExitCode() int }
+	switch {
+	case errors.As(err, &usage):
+		return 2
+	case errors.As(err, &coded):
+		return coded.ExitCode()
+	case errors.Is(err, context.Canceled):
+		return 130
+	}
+	return 1
+}
+
+// usageError marks a command line that cannot be understood.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "chiplm",
+		Short: "Train tiny language models and put them on a five-dollar chip",
+		Long: `chiplm trains tiny language models with 4-bit quantisation in the loop and puts them on a chip.
+
+The road: a model file (YAML) and a text become a checkpoint (train); a checkpoint is scored
+exactly as the chip will compute it (eval bpb), written into an image with its memory placement
+(export), and proved against the C engine that the chip runs.`,
+		Example: `  chiplm train --config combo.yaml --corpus tinystories-train.txt
+  chiplm eval bpb
+  chiplm export --target esp32s3
+  chiplm sample --prompt "Once upon a time"`,
+		Version:       version(),
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          cobra.NoArgs,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.AddCommand(commands()...)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+	})
+	markUsageErrors(root)
+	return root
+}
+
+// markUsageErrors lets every command report wrong arguments as a usage error, with a hint where to look. A command
+// that only groups others says so when it is given a word that names none of them.
+func markUsageErrors(cmd *cobra.Command) {
+	check := cmd.Args
+	if check == nil {
+		check = cobra.ArbitraryArgs
+		if cmd.HasSubCommands() {
+			check = cobra.NoArgs
+		}
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+	if cmd.RunE == nil && cmd.Run == nil {
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, sub := range cmd.Commands() {
+		markUsageErrors(sub)
+	}
+}
+
+// version is the module version, or the commit of a build from a checkout.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return s.Value[:12]
+		}
+	}
+	return info.Main.Version
+}
