@@ -1,0 +1,133 @@
+/* rules.h implements the float rules of docs/numerics.md in C11, header only, in forms that a compiler vectorises.
+ *
+ * Package qat holds the same rules in Go; a test compares the two bit for bit. Compile with -ffp-contract=off and
+ * without -ffast-math. Codes are written as floats that hold small integers, ready for a float product that is exact. */
+#ifndef CHIPLM_RULES_H
+#define CHIPLM_RULES_H
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__GNUC__)
+#define RULE static inline __attribute__((always_inline))
+#else
+#define RULE static inline
+#endif
+
+RULE float rule_from_bits(uint32_t u) {
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
+
+RULE uint32_t rule_bits(float f) {
+    uint32_t u;
+    memcpy(&u, &f, sizeof u);
+    return u;
+}
+
+/* Nearest integer, ties to even, for |t| < 2^22. */
+RULE float rule_rne(float t) { return (t + 0x1.8p23f) - 0x1.8p23f; }
+
+/* x held between -q and q; a NaN becomes -q. */
+RULE float rule_clamp(float x, float q) {
+    x = x > -q ? x : -q;
+    return x < q ? x : q;
+}
+
+RULE float rule_exp(float x) {
+    x = x > -86.0f ? x : -86.0f;
+    x = x < 86.0f ? x : 86.0f;
+    float n = rule_rne(x * 0x1.715476p+0f);
+    float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
+    float p = 0x1.a01a02p-13f;
+    p = p * r + 0x1.6c16c2p-10f;
+    p = p * r + 0x1.111112p-7f;
+    p = p * r + 0x1.555556p-5f;
+    p = p * r + 0x1.555556p-3f;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    return p * rule_from_bits((uint32_t)((int32_t)n + 127) << 23);
+}
+
+RULE float rule_sigmoid(float x) { return 1.0f / (1.0f + rule_exp(-x)); }
+RULE float rule_silu(float x) { return x * rule_sigmoid(x); }
+
+/* The argument of the sigmoid in gelu. */
+RULE float rule_gelu_z(float x) { return (x * 0x1.988454p+0f) * (1.0f + (x * x) * 0x1.6e4e26p-5f); }
+RULE float rule_gelu(float x) { return x * rule_sigmoid(rule_gelu_z(x)); }
+
+/* Joins eight partial sums. */
+RULE float rule_join8(const float p[8]) {
+    return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
+}
+
+RULE float rule_sum8(const float *v, int64_t n) {
+    float p[8] = {0};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++) p[j] += v[i + j];
+    for (int j = 0; i + j < n; j++) p[j] += v[i + j];
+    return rule_join8(p);
+}
+
+/* sum8 of products. */
+RULE float rule_dot8(const float *a, const float *b, int64_t n) {
+    float p[8] = {0};
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++) p[j] += a[i + j] * b[i + j];
+    for (int j = 0; i + j < n; j++) p[j] += a[i + j] * b[i + j];
+    return rule_join8(p);
+}
+
+/* The largest magnitude, and a NaN if there is one: the bits of magnitudes are ordered as they are. */
+RULE float rule_maxabs(const float *x, int64_t n) {
+    int32_t m = 0;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t u = (int32_t)(rule_bits(x[i]) & 0x7fffffffu);
+        m = u > m ? u : m;
+    }
+    return rule_from_bits((uint32_t)m);
+}
+
+/* Rounds a float that is not negative to binary16, nearest even, and widens it again. */
+RULE float rule_half(float f) {
+    if (!(f < 65520.0f)) return f > 0 ? HUGE_VALF : f;
+    if (f < 0x1p-14f) return (f + 0.75f) - 0.75f; /* a multiple of 2^-24, the unit of 0.75 */
+    uint32_t u = rule_bits(f);
+    u += 0xfff + (u >> 13 & 1);
+    return rule_from_bits(u & ~0x1fffu);
+}
+
+/* Quantises one group of n weights with largest code q (1, 7 or 127) and returns the scale. half: binary16 scale. */
+RULE float rule_quantise_group(const float *w, int64_t n, float q, int half, float *codes) {
+    float m = rule_maxabs(w, n);
+    float s = 0;
+    if (!(m < 0x1p-100f)) {
+        s = m / q;
+        if (half) s = rule_half(s);
+    }
+    if (s == 0) {
+        for (int64_t i = 0; i < n; i++) codes[i] = 0;
+        return 0;
+    }
+    for (int64_t i = 0; i < n; i++) codes[i] = rule_clamp(rule_rne(rule_clamp(w[i] / s, 1000.0f)), q);
+    return s;
+}
+
+/* Quantises a vector of n activations to 8 bits and returns the scale. */
+RULE float rule_quantise_vector(const float *x, int64_t n, float *codes) {
+    float m = rule_maxabs(x, n);
+    if (m < 0x1p-100f) {
+        for (int64_t i = 0; i < n; i++) codes[i] = 0;
+        return 0;
+    }
+    float r = 127.0f / m;
+    for (int64_t i = 0; i < n; i++) codes[i] = rule_clamp(rule_rne(rule_clamp(x[i] * r, 1000.0f)), 127.0f);
+    return m / 127.0f;
+}
+
+#endif
