@@ -1,0 +1,227 @@
+package image
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"sort"
+	"unicode/utf8"
+)
+
+// Result is the outcome of one check.
+type Result struct {
+	Name string
+	Err  error // nil: passed
+}
+
+// contentSteps look inside an image that can be read.
+var contentSteps = []step{
+	{"padding", checkPadding}, {"codes", checkCodes}, {"scales", checkScales}, {"configuration", checkConfig},
+	{"rotary tables", checkRope}, {"tokenizer", checkTokenizer}, {"golden", checkGolden},
+}
+
+// Check runs every check on an image and returns their outcomes in order. Checks of the form stop at the first that
+// fails, since later ones rely on it; checks of the content all run. The file is nil if its form is broken.
+// An error is returned only when the bytes cannot be read.
+func Check(r io.ReaderAt, size int64) (*File, []Result, error) {
+	f, err := load(r, size)
+	if err != nil {
+		return nil, nil, err
+	}
+	var out []Result
+	for _, s := range readSteps {
+		err := s.run(f)
+		out = append(out, Result{s.name, err})
+		if err != nil {
+			return nil, out, nil
+		}
+	}
+	for _, s := range contentSteps {
+		out = append(out, Result{s.name, s.run(f)})
+	}
+	return f, out, nil
+}
+
+// checkPadding wants parts that do not overlap, and zeros wherever no part lies.
+func checkPadding(f *File) error {
+	type span struct {
+		from, to int64
+		what     string
+	}
+	spans := []span{{0, HeaderBytes + int64(len(f.Sections))*sectionBytes, "header"}}
+	for _, s := range f.Sections {
+		if s.Name != "DATA" {
+			spans = append(spans, span{s.Offset, s.Offset + s.Bytes, s.Name})
+		}
+	}
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		spans = append(spans, span{t.CodesOffset, t.CodesOffset + int64(len(t.Codes)), t.Name + " codes"})
+		if len(t.Scales) > 0 {
+			spans = append(spans, span{t.ScalesOffset, t.ScalesOffset + int64(len(t.Scales)), t.Name + " scales"})
+		}
+	}
+	sort.SliceStable(spans, func(i, j int) bool { return spans[i].from < spans[j].from })
+	at, before := int64(0), ""
+	for _, s := range append(spans, span{f.Bytes, f.Bytes, "end"}) {
+		if s.from < at {
+			return fmt.Errorf("%w: %s overlaps %s", ErrTensors, s.what, before)
+		}
+		if !zero(f.data[at:s.from]) {
+			return fmt.Errorf("%w: between %s and %s (bytes %d to %d)", ErrPadding, before, s.what, at, s.from)
+		}
+		at, before = s.to, s.what
+	}
+	return nil
+}
+
+func checkCodes(f *File) error {
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		width := t.Stride() * 8 / t.Bits // columns with the row's padding
+		for r := range t.Rows {
+			for c := range width {
+				var bad bool
+				if t.Bits == 32 {
+					v := float64(math.Float32frombits(le.Uint32(t.Codes[r*t.Stride()+4*c:])))
+					bad = math.IsNaN(v) || math.IsInf(v, 0) || c >= t.Cols && math.Float32bits(float32(v)) != 0
+				} else {
+					v := t.Code(r, c)
+					bad = v == MinCode(t.Bits) || c >= t.Cols && v != 0
+				}
+				if bad {
+					return fmt.Errorf("%w: %s, row %d, column %d of %d", ErrCodes, t.Name, r, c, t.Cols)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkScales(f *File) error {
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		for r := range t.Rows {
+			for g := range t.Groups() {
+				v := t.Scale(r, g)
+				if !(v >= 0) || math.IsInf(float64(v), 0) || math.Signbit(float64(v)) {
+					return fmt.Errorf("%w: %s, row %d, group %d is %v", ErrScales, t.Name, r, g, v)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func checkConfig(f *File) error {
+	if len(f.Config) == 0 || !utf8.Valid(f.Config) {
+		return fmt.Errorf("%w: %d bytes that are no text", ErrConfig, len(f.Config))
+	}
+	return nil
+}
+
+// checkRope wants pairs on the unit circle, and the angle 0 at position 0.
+func checkRope(f *File) error {
+	n := len(f.Rope) / 2
+	half := f.Sizes.DModel / f.Sizes.NHeads / 2
+	for i := range n {
+		c, s := float64(f.Rope[i]), float64(f.Rope[n+i])
+		if !(math.Abs(c*c+s*s-1) < 1e-5) || i < half && (c != 1 || s != 0) {
+			return fmt.Errorf("%w: position %d, pair %d: cosine %v, sine %v", ErrRope, i/half, i%half, c, s)
+		}
+	}
+	return nil
+}
+
+// maxEntry is the longest entry of a tokenizer, in bytes; it bounds the work that a hostile file can ask for.
+const maxEntry = 1 << 16
+
+// TokenizerFacts is what the tokenizer section says of itself.
+type TokenizerFacts struct {
+	Kind    string `json:"kind"`
+	Entries int    `json:"entries"`
+	Merges  int    `json:"merges"`
+	EOT     int    `json:"end_of_text"`
+	Bytes   int    `json:"text_bytes"`
+}
+
+// TokenizerFacts reads the head of the tokenizer section.
+func (f *File) TokenizerFacts() (TokenizerFacts, error) {
+	b := f.Tokenizer
+	if len(b) < 20 {
+		return TokenizerFacts{}, fmt.Errorf("%w: %d bytes", ErrTokenizer, len(b))
+	}
+	v := func(i int) int { return int(le.Uint32(b[4*i:])) }
+	if v(0) != 1 {
+		return TokenizerFacts{}, fmt.Errorf("%w: kind %d is unknown", ErrTokenizer, v(0))
+	}
+	t := TokenizerFacts{"byte-level BPE", v(1), v(2), v(3), v(4)}
+	if want := 20 + 4*(int64(t.Entries)+1) + 12*int64(t.Merges) + int64(t.Bytes); int64(len(b)) != want {
+		return t, fmt.Errorf("%w: %d bytes for %d entries, %d merges and %d bytes of text: must be %d",
+			ErrTokenizer, len(b), t.Entries, t.Merges, t.Bytes, want)
+	}
+	return t, nil
+}
+
+func checkTokenizer(f *File) error {
+	t, err := f.TokenizerFacts()
+	if err != nil {
+		return err
+	}
+	if t.Entries > f.Sizes.VocabSize || t.EOT >= t.Entries {
+		return fmt.Errorf("%w: %d entries and end-of-text %d with a vocabulary of %d", ErrTokenizer, t.Entries, t.EOT, f.Sizes.VocabSize)
+	}
+	b := f.Tokenizer[20:]
+	offset := func(i int) int { return int(le.Uint32(b[4*i:])) }
+	if offset(0) != 0 || offset(t.Entries) != t.Bytes {
+		return fmt.Errorf("%w: entries span %d to %d of %d bytes", ErrTokenizer, offset(0), offset(t.Entries), t.Bytes)
+	}
+	for i := range t.Entries {
+		from, to := offset(i), offset(i+1)
+		if to < from || to > t.Bytes || to-from > maxEntry || (to == from) != (i == t.EOT) {
+			return fmt.Errorf("%w: entry %d spans %d to %d of %d bytes", ErrTokenizer, i, from, to, t.Bytes)
+		}
+	}
+	merges := b[4*(t.Entries+1):]
+	text := merges[12*t.Merges:]
+	entry := func(i int) []byte { return text[offset(i):offset(i+1)] }
+	for m := range t.Merges {
+		e := merges[12*m:]
+		l, r, y := int(le.Uint32(e)), int(le.Uint32(e[4:])), int(le.Uint32(e[8:]))
+		if max(l, r, y) >= t.Entries {
+			return fmt.Errorf("%w: merge %d names entry %d of %d", ErrTokenizer, m, max(l, r, y), t.Entries)
+		}
+		if res := entry(y); !bytes.HasPrefix(res, entry(l)) || !bytes.Equal(res[len(entry(l)):], entry(r)) {
+			return fmt.Errorf("%w: merge %d: %q and %q do not make %q", ErrTokenizer, m, entry(l), entry(r), res)
+		}
+	}
+	return nil
+}
+
+func checkGolden(f *File) error {
+	g, s := &f.Golden, &f.Sizes
+	if n := len(g.Prompt); n < 1 || n > s.ContextLength {
+		return fmt.Errorf("%w: a prompt of %d with a context of %d", ErrGolden, n, s.ContextLength)
+	}
+	for i, id := range g.Prompt {
+		if int64(id) >= int64(s.VocabSize) {
+			return fmt.Errorf("%w: prompt id %d at %d with a vocabulary of %d", ErrGolden, id, i, s.VocabSize)
+		}
+	}
+	if len(g.Top) > s.VocabSize {
+		return fmt.Errorf("%w: a top %d with a vocabulary of %d", ErrGolden, len(g.Top), s.VocabSize)
+	}
+	for i, t := range g.Top {
+		v := float64(t.Logit)
+		if int64(t.ID) >= int64(s.VocabSize) || math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Errorf("%w: place %d holds id %d with logit %v", ErrGolden, i+1, t.ID, v)
+		}
+		if i > 0 {
+			if p := g.Top[i-1]; p.Logit < t.Logit || p.Logit == t.Logit && p.ID >= t.ID {
+				return fmt.Errorf("%w: places %d and %d are not in order", ErrGolden, i, i+1)
+			}
+		}
+	}
+	return nil
+}
