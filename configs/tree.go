@@ -1,0 +1,241 @@
+package configs
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// A model file needs a small part of YAML: keys with a value or with more keys. The limits below keep the rest of the
+// language, which is where hostile files live, away from the parser.
+const (
+	maxBytes  = 64 << 10
+	maxNested = 8
+)
+
+// node is a mapping (entries, in the order of the file) or a scalar (text).
+type node struct {
+	at      position
+	mapping bool
+	entries []entry
+	text    string
+	quoted  bool // written in quotes, so text and never a number
+	null    bool
+}
+
+type entry struct {
+	key   string
+	at    position // of the key
+	value *node
+}
+
+func (n *node) get(key string) *node {
+	for _, e := range n.entries {
+		if e.key == key {
+			return e.value
+		}
+	}
+	return nil
+}
+
+func (n *node) remove(key string) {
+	kept := n.entries[:0]
+	for _, e := range n.entries {
+		if e.key != key {
+			kept = append(kept, e)
+		}
+	}
+	n.entries = kept
+}
+
+// merge lays over on top of n: mappings key by key, everything else replaced.
+func (n *node) merge(over *node) {
+	for _, e := range over.entries {
+		i := 0
+		for i < len(n.entries) && n.entries[i].key != e.key {
+			i++
+		}
+		switch {
+		case i == len(n.entries):
+			n.entries = append(n.entries, e)
+		case n.entries[i].value.mapping && e.value.mapping:
+			n.entries[i].value.merge(e.value)
+		default:
+			n.entries[i] = e
+		}
+	}
+}
+
+// parseTree reads YAML text into a tree. at gives the source and the rank for positions. The text of a --set argument
+// is the value of key and its positions keep line 0; a file has no key.
+func parseTree(at position, src []byte, key string) (root *node, err error) {
+	text, err := cleanText(at, src)
+	if err != nil {
+		return nil, err
+	}
+	// The YAML parser has had panics on malformed input; here they are errors like any other.
+	defer func() {
+		if r := recover(); r != nil {
+			root, err = nil, at.errorf("", "cannot be read as YAML")
+		}
+	}()
+	place := func(t *token.Token) position {
+		p := at
+		if t != nil && t.Position != nil && key == "" {
+			p.line, p.column = t.Position.Line, t.Position.Column
+		}
+		return p
+	}
+	tokens := lexer.Tokenize(text)
+	depth := 0
+	for _, t := range tokens {
+		refuse := ""
+		switch t.Type {
+		case token.AnchorType, token.AliasType, token.MergeKeyType:
+			refuse = "anchors and aliases are not part of a model file; write the value out, or use extends: other.yaml"
+		case token.TagType, token.DirectiveType:
+			refuse = "YAML tags and directives are not part of a model file; remove this"
+		case token.SequenceStartType, token.SequenceEntryType:
+			refuse = "no key of a model file takes a list; write key: value"
+		case token.MappingKeyType:
+			refuse = "keys of the form '? key' are not part of a model file; write key: value"
+		case token.LiteralType, token.FoldedType:
+			refuse = "text over several lines is not part of a model file; write key: value on one line"
+		case token.InvalidType:
+			refuse = "not valid YAML: " + t.Error
+		case token.MappingStartType:
+			if depth++; depth > maxNested {
+				refuse = fmt.Sprintf("more than %d nested braces; a model file nests three at most", maxNested)
+			}
+		case token.MappingEndType:
+			depth--
+		}
+		if refuse != "" {
+			return nil, place(t).errorf("", "%s", refuse)
+		}
+	}
+	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		var syntax yaml.Error
+		if errors.As(err, &syntax) {
+			return nil, place(syntax.GetToken()).errorf("", "not valid YAML: %s", syntax.GetMessage())
+		}
+		return nil, at.errorf("", "not valid YAML")
+	}
+	var body ast.Node
+	for _, doc := range file.Docs {
+		if doc == nil || doc.Body == nil {
+			continue
+		}
+		if body != nil {
+			return nil, place(doc.Body.GetToken()).errorf("", "a second YAML document; a model file holds one")
+		}
+		body = doc.Body
+	}
+	if body == nil {
+		return &node{at: at, null: true}, nil
+	}
+	return convert(body, place, key, 0)
+}
+
+// cleanText checks that src is text that YAML could be in, and gives it with line ends as \n and without a
+// byte-order mark.
+func cleanText(at position, src []byte) (string, error) {
+	if len(src) > maxBytes {
+		return "", at.errorf("", "larger than %d KiB, so not a model file; check the path", maxBytes>>10)
+	}
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	src = bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
+	line := 1
+	for i := 0; i < len(src); {
+		r, n := utf8.DecodeRune(src[i:])
+		p := at
+		p.line = line
+		switch {
+		case r == 0:
+			return "", p.errorf("", "a zero byte, so not a text file in UTF-8; check the path")
+		case r == utf8.RuneError && n == 1:
+			return "", p.errorf("", "not UTF-8 text; save the file as UTF-8")
+		case r == '\n':
+			line++
+		case r < ' ' && r != '\t' || r == 0x7f:
+			return "", p.errorf("", "control character %U; remove it", r)
+		}
+		i += n
+	}
+	return string(src), nil
+}
+
+// convert turns the parser's nodes into ours. key is the dotted key so far, for messages.
+func convert(n ast.Node, place func(*token.Token) position, key string, depth int) (*node, error) {
+	at := place(n.GetToken())
+	if depth > maxNested {
+		return nil, at.errorf(key, "nested deeper than a model file goes")
+	}
+	switch v := n.(type) {
+	case *ast.MappingNode:
+		if v.Start != nil && v.IsFlowStyle {
+			at = place(v.Start)
+		}
+		return convertMapping(v.Values, at, place, key, depth)
+	case *ast.MappingValueNode:
+		return convertMapping([]*ast.MappingValueNode{v}, at, place, key, depth)
+	case *ast.NullNode:
+		return &node{at: at, null: true}, nil
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
+		t := n.GetToken()
+		quoted := t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+		return &node{at: at, text: t.Value, quoted: quoted}, nil
+	}
+	return nil, at.errorf(key, "this form of YAML is not part of a model file; write key: value")
+}
+
+func convertMapping(values []*ast.MappingValueNode, at position, place func(*token.Token) position, key string, depth int) (*node, error) {
+	m := &node{at: at, mapping: true}
+	first := map[string]position{}
+	for _, v := range values {
+		t := v.Key.GetToken()
+		p := place(t)
+		if t == nil || v.Key.Type() == ast.NullType {
+			return nil, p.errorf(key, "a value without a key")
+		}
+		name, full := t.Value, join(key, t.Value)
+		if before, ok := first[name]; ok {
+			where := ""
+			if before.line > 0 {
+				where = fmt.Sprintf(", first on line %d", before.line)
+			}
+			return nil, p.errorf(full, "given twice%s; keep one", where)
+		}
+		first[name] = p
+		if v.Value == nil {
+			return nil, p.errorf(full, "has no value; give one or remove the key")
+		}
+		value, err := convert(v.Value, place, full, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		m.entries = append(m.entries, entry{key: name, at: p, value: value})
+	}
+	return m, nil
+}
+
+// join makes a dotted key.
+func join(section, key string) string {
+	if r := []rune(key); len(r) > 60 {
+		key = string(r[:60]) + "..."
+	}
+	key = strings.ToValidUTF8(key, "?")
+	if section == "" {
+		return key
+	}
+	return section + "." + key
+}
