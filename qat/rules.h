@@ -1,7 +1,7 @@
 /* rules.h implements the float rules of docs/numerics.md in C11, header only, in forms that a compiler vectorises.
  *
- * Package qat holds the same rules in Go; a test compares the two bit for bit. Compile with -ffp-contract=off and
- * without -ffast-math. Codes are written as floats that hold small integers, ready for a float product that is exact. */
+ * Package qat holds the same rules in Go; a test compares the two bit for bit. Compile with -std=c11 (with it
+ * gcc never contracts; cgo does not let -ffp-contract=off through) and without -ffast-math. Codes are written as floats that hold small integers, ready for a float product that is exact. */
 #ifndef CHIPLM_RULES_H
 #define CHIPLM_RULES_H
 
@@ -9,10 +9,24 @@
 #include <stdint.h>
 #include <string.h>
 
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#elif !defined(__STRICT_ANSI__)
+#error "compile with -std=c11: otherwise the compiler may contract a*b + c"
+#endif
+
 #if defined(__GNUC__)
 #define RULE static inline __attribute__((always_inline))
 #else
 #define RULE static inline
+#endif
+
+/* RULE_CLONES before a function lets gcc compile it a second time for AVX2 and choose at run time. Without contraction
+ * both compute the same bits. */
+#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && !defined(__clang__)
+#define RULE_CLONES __attribute__((target_clones("avx2", "default")))
+#else
+#define RULE_CLONES
 #endif
 
 RULE float rule_from_bits(uint32_t u) {
