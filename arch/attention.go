@@ -1,0 +1,29 @@
+package arch
+
+import (
+	"math"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/arch/kernels"
+)
+
+// attention is causal attention [n, d_model] over qkv [n, 3*d_model], norms of queries and keys, rotation and
+// quantisation included.
+func (b *builder) attention(name string, qkv *gorgonia.Node) *gorgonia.Node {
+	c := b.cfg
+	dim := c.DModel / c.NHeads
+	a := kernels.NewAttention(kernels.AttentionSpec{
+		Batch: b.opt.Batch, Seq: b.opt.Seq, Heads: c.NHeads, HeadDim: dim, Cos: b.cosines, Sin: b.sines,
+		QKNorm: c.QKNorm, Eps: float32(c.NormEps), Scale: float32(1 / math.Sqrt(float64(dim))),
+		Mode: b.activationMode(), Train: b.opt.Train,
+	})
+	forward := func(in []gorgonia.Value, y []float32) { a.Forward(floats(in[0]), y) }
+	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
+		return gorgonia.Nodes{b.node(name+".dqkv", tensor.Shape{b.rows, 3 * c.DModel}, func(in []gorgonia.Value, dqkv []float32) {
+			a.Grad(floats(in[1]), floats(in[0]), dqkv)
+		}, nil, fixed(grad), fixed(qkv))}
+	}
+	return b.node(name, tensor.Shape{b.rows, c.DModel}, forward, grad, wrt(qkv))
+}

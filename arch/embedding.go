@@ -1,0 +1,47 @@
+package arch
+
+import (
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/configs"
+)
+
+// tableMode is the mode in which rows of a table are read: values also in exact mode, as the engine does.
+func (b *builder) tableMode() kernels.Mode {
+	if b.opt.Float {
+		return kernels.Float
+	}
+	return kernels.Values
+}
+
+// embedding gathers the rows of the token embedding, quantising only those.
+func (b *builder) embedding() *gorgonia.Node {
+	t, d := b.specs[configs.TokenEmbedding], b.cfg.DModel
+	table := b.params[configs.TokenEmbedding]
+	forward := func(in []gorgonia.Value, y []float32) {
+		kernels.Gather(floats(in[0]), ints(in[1]), d, t.Quant, b.tableMode(), y)
+	}
+	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
+		return gorgonia.Nodes{b.scatter(t, grad, 1, b.headGrad), nil}
+	}
+	return b.node("embedding", tensor.Shape{b.rows, d}, forward, grad, wrt(table), fixed(b.ids))
+}
+
+// scatter is the gradient of a table: scale * dy added to the rows that were read. onto, when not nil, is a gradient of
+// the same table to add to, in place; else the table is zero elsewhere, and only rows touched by the last run are cleared.
+func (b *builder) scatter(t configs.Tensor, dy *gorgonia.Node, scale float32, onto *gorgonia.Node) *gorgonia.Node {
+	name, shape, cols := t.Name+".grad", tensor.Shape{t.Rows(), t.Cols()}, t.Cols()
+	if onto != nil {
+		return b.nodeInto(name, shape, b.head.dw, func(in []gorgonia.Value, dt []float32) {
+			kernels.ScatterAdd(floats(in[0]), ints(in[1]), cols, scale, dt)
+		}, nil, fixed(dy), fixed(b.ids), fixed(onto))
+	}
+	touched := make([]int32, 0, b.rows)
+	return b.node(name, shape, func(in []gorgonia.Value, dt []float32) {
+		kernels.ClearRows(touched, cols, dt)
+		touched = append(touched[:0], ints(in[1])...)
+		kernels.ScatterAdd(floats(in[0]), touched, cols, scale, dt)
+	}, nil, fixed(dy), fixed(b.ids))
+}

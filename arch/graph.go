@@ -1,0 +1,230 @@
+package arch
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/configs"
+)
+
+// Options say what a graph computes.
+type Options struct {
+	Batch, Seq int  // sequences, and positions of each
+	Train      bool // gradients are wanted
+	Exact      bool // logits bit-equal to the engine's: products on integer codes
+	Float      bool // nothing is quantised
+	Logits     bool // keep all logits (not with Train)
+}
+
+// Graph is a model ready to run on batches of one shape.
+type Graph struct {
+	opt     Options
+	vocab   int
+	weights *Weights
+	ids     []int32
+	targets []int32
+	vm      gorgonia.VM
+	grads   gorgonia.Nodes
+	traces  []trace
+	head    *head
+	routers []*experts
+}
+
+// building guards the nodes that Gorgonia shares between graphs while they are built.
+var building sync.Mutex
+
+// Build makes the graph of a model. The weights are shared and read in place: changes between runs are seen. It fails
+// when the options contradict each other or do not fit the configuration or the weights.
+func Build(cfg *configs.Config, w *Weights, opt Options) (*Graph, error) {
+	if err := checkOptions(cfg, w, opt); err != nil {
+		return nil, fmt.Errorf("build graph of %s: %w", cfg.Name, err)
+	}
+	building.Lock()
+	defer building.Unlock()
+	g, err := build(cfg, w, opt)
+	if err != nil {
+		return nil, fmt.Errorf("build graph of %s: %w", cfg.Name, err)
+	}
+	return g, nil
+}
+
+func checkOptions(cfg *configs.Config, w *Weights, opt Options) error {
+	dim := cfg.DModel / max(cfg.NHeads, 1)
+	switch {
+	case opt.Batch < 1 || opt.Seq < 1:
+		return fmt.Errorf("a batch of %d sequences of %d tokens is impossible", opt.Batch, opt.Seq)
+	case opt.Seq > cfg.ContextLength:
+		return fmt.Errorf("sequences of %d tokens are longer than context_length %d", opt.Seq, cfg.ContextLength)
+	case opt.Exact && opt.Float:
+		return errors.New("exact mode is about quantised products: it cannot be joined with float")
+	case opt.Exact && opt.Train:
+		return errors.New("exact mode has no gradients: train without it")
+	case opt.Train && opt.Logits:
+		return errors.New("logits become gradients in training: ask for them in a graph without it")
+	case opt.Exact && cfg.Quant.Activations.Bits != 8:
+		return fmt.Errorf("exact mode needs activations of 8 bits, not %d", cfg.Quant.Activations.Bits)
+	case cfg.NHeads < 1 || cfg.DModel%cfg.NHeads != 0 || dim%2 != 0 || dim > kernels.MaxHeadDim:
+		return fmt.Errorf("d_model %d does not divide into %d heads of an even width up to %d", cfg.DModel, cfg.NHeads, kernels.MaxHeadDim)
+	}
+	want := cfg.Tensors()
+	if len(want) != len(w.Tensors) {
+		return fmt.Errorf("the weights have %d tensors, the configuration %d", len(w.Tensors), len(want))
+	}
+	for i, t := range want {
+		if w.Tensors[i].Name != t.Name || len(w.Data[i]) != t.Len() {
+			return fmt.Errorf("tensor %d is %s of %d weights, where the configuration has %s of %d", i, w.Tensors[i].Name, len(w.Data[i]), t.Name, t.Len())
+		}
+	}
+	return nil
+}
+
+func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
+	n := opt.Batch * opt.Seq
+	var b *builder
+	defer func() { // Gorgonia panics on graphs that it cannot compile
+		if r := recover(); r != nil {
+			err = fmt.Errorf("gorgonia: %v", r)
+			if b != nil && b.err != nil {
+				err = b.err
+			}
+		}
+	}()
+	b = &builder{cfg: cfg, opt: opt, graph: gorgonia.NewGraph(), rows: n, params: map[string]*gorgonia.Node{},
+		specs: map[string]configs.Tensor{}, quant: map[string]*weight{}}
+	g = &Graph{opt: opt, vocab: cfg.VocabSize, weights: w, ids: make([]int32, n), targets: make([]int32, n)}
+	var params gorgonia.Nodes
+	for i, t := range cfg.Tensors() {
+		value := tensor.New(tensor.WithShape(t.Shape...), tensor.WithBacking(w.Data[i]))
+		node := gorgonia.NewTensor(b.graph, tensor.Float32, len(t.Shape), gorgonia.WithShape(t.Shape...),
+			gorgonia.WithName(t.Name), gorgonia.WithValue(value))
+		b.params[t.Name], b.specs[t.Name] = node, t
+		params = append(params, node)
+	}
+	b.ids = vector(b.graph, "ids", g.ids)
+	b.target = vector(b.graph, "targets", g.targets)
+	b.cosines, b.sines = Rotary(opt.Seq, cfg.DModel/cfg.NHeads, cfg.RopeTheta)
+
+	loss := b.model()
+	if b.err != nil {
+		return nil, b.err
+	}
+	if opt.Train {
+		if g.grads, err = gorgonia.Grad(loss, params...); err != nil {
+			return nil, fmt.Errorf("differentiate: %w", err)
+		}
+	}
+	if err := distinct(b.graph); err != nil {
+		return nil, err
+	}
+	g.vm = gorgonia.NewTapeMachine(b.graph)
+	g.traces, g.head, g.routers = b.traces, b.head, b.routers
+	return g, nil
+}
+
+func vector(g *gorgonia.ExprGraph, name string, data []int32) *gorgonia.Node {
+	value := tensor.New(tensor.WithShape(len(data)), tensor.WithBacking(data))
+	return gorgonia.NewVector(g, tensor.Int32, gorgonia.WithShape(len(data)), gorgonia.WithName(name), gorgonia.WithValue(value))
+}
+
+// distinct refuses a graph in which two nodes have the same hash: Gorgonia would merge them. The hash has 32 bits, so a
+// chance collision is possible, and must not go unseen.
+func distinct(g *gorgonia.ExprGraph) error {
+	seen := map[uint32]*gorgonia.Node{}
+	for _, n := range g.AllNodes() {
+		if other, ok := seen[n.Hashcode()]; ok {
+			return fmt.Errorf("nodes %v and %v have the same hash; change the model's name of one operation", other, n)
+		}
+		seen[n.Hashcode()] = n
+	}
+	return nil
+}
+
+// Run computes the model on ids and targets, Batch*Seq each, sequence after sequence. The loss is the mean of the nats
+// over the targets that are not negative; the load-balancing loss of experts is separate, see [Graph.AuxLoss].
+// It fails when an id is outside the vocabulary; a result that is not finite is not an error here.
+func (g *Graph) Run(ids, targets []int32) (loss float64, err error) {
+	if len(ids) != len(g.ids) || len(targets) != len(g.targets) {
+		return 0, fmt.Errorf("run graph: %d ids and %d targets, where a batch has %d", len(ids), len(targets), len(g.ids))
+	}
+	for i := range ids {
+		if ids[i] < 0 || int(ids[i]) >= g.vocab {
+			return 0, fmt.Errorf("run graph: id %d at position %d is outside the vocabulary of %d", ids[i], i, g.vocab)
+		}
+		if int(targets[i]) >= g.vocab {
+			return 0, fmt.Errorf("run graph: target %d at position %d is outside the vocabulary of %d", targets[i], i, g.vocab)
+		}
+	}
+	copy(g.ids, ids)
+	copy(g.targets, targets)
+	if err := g.vm.RunAll(); err != nil {
+		g.vm.Reset()
+		return 0, fmt.Errorf("run graph: %w", err)
+	}
+	g.vm.Reset()
+	return g.head.loss, nil
+}
+
+// AuxLoss is the load-balancing loss of the experts in the last run, summed over the layers, before its weight
+// router_aux; 0 without experts. In training its gradient is part of the gradients.
+func (g *Graph) AuxLoss() float64 {
+	sum := 0.0
+	for _, r := range g.routers {
+		sum += r.aux
+	}
+	return sum
+}
+
+// Gradients are those of the last run, in the order of the weights' tensors; nil without Train. They are valid until
+// the next run.
+func (g *Graph) Gradients() [][]float32 {
+	var out [][]float32
+	for _, n := range g.grads {
+		out = append(out, floats(n.Value()))
+	}
+	return out
+}
+
+// NLL are the nats of each target in the last run, 0 where the target was negative.
+func (g *Graph) NLL() []float32 { return g.head.nll }
+
+// Logits are those of the last run, Batch*Seq*V; nil unless asked for in the options.
+func (g *Graph) Logits() []float32 {
+	if !g.opt.Logits {
+		return nil
+	}
+	return g.head.logits
+}
+
+// FirstNonFinite names the first tensor that held a NaN or an infinity in the last run: parameters, then the results of
+// the operations in their order, then gradients (their names end in a d and the operand). It is empty if there is none.
+func (g *Graph) FirstNonFinite() string {
+	for i, t := range g.weights.Tensors {
+		if !kernels.Finite(g.weights.Data[i]) {
+			return t.Name
+		}
+	}
+	for _, t := range g.traces {
+		if !kernels.Finite(t.data) {
+			return t.name
+		}
+	}
+	if !kernels.Finite(g.head.nll) {
+		return "loss"
+	}
+	return ""
+}
+
+// Close releases the machine. The graph must not be used afterwards.
+func (g *Graph) Close() error {
+	if g.vm == nil {
+		return nil
+	}
+	err := g.vm.Close()
+	g.vm, g.grads, g.traces = nil, nil, nil
+	return err
+}

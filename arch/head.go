@@ -1,0 +1,98 @@
+package arch
+
+import (
+	"github.com/chewxy/hm"
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/configs"
+)
+
+// headRows is the number of positions whose logits exist at a time in training.
+const headRows = 256
+
+// head is the output layer fused with the cross-entropy. It works in blocks of rows: with a large vocabulary the logits
+// of a whole batch would not fit a cache. In training both gradients are computed block by block in the forward pass.
+type head struct {
+	loss   float64
+	nll    []float32
+	logits []float32 // all of them when asked for, else one block
+	dx, dw []float32
+}
+
+// headLoss is the mean cross-entropy over the targets that are not negative.
+func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
+	name := configs.Head
+	if b.cfg.TieEmbeddings {
+		name = configs.TokenEmbedding
+	}
+	w := b.weight(name)
+	n, d, v := b.rows, w.cols, w.rows
+	h := &head{nll: make([]float32, n)}
+	b.head = h
+	acts := b.activations(n, d, v, w.mode)
+	block := min(headRows, n)
+	h.logits = make([]float32, block*v)
+	if b.opt.Logits {
+		h.logits = make([]float32, n*v)
+	}
+	if b.opt.Train {
+		h.dx, h.dw = make([]float32, n*d), make([]float32, v*d)
+	}
+	forward := func(in []gorgonia.Value) (gorgonia.Value, error) {
+		weights, targets := floats(in[1]), ints(in[2])
+		count := 0
+		for _, t := range targets {
+			if t >= 0 {
+				count++
+			}
+		}
+		weight := 1 / float32(max(count, 1))
+		acts.load(floats(in[0]), n)
+		h.loss = 0
+		for from := 0; from < n; from += block {
+			rows := min(block, n-from)
+			logits := h.logits
+			if b.opt.Logits {
+				logits = logits[from*v:]
+			}
+			acts.product(w, weights, 0, v, from, rows, kernels.M(logits, v))
+			nll := h.nll[from : from+rows]
+			kernels.CrossEntropy(logits, targets[from:from+rows], v, b.opt.Train, weight, nll)
+			for _, l := range nll {
+				h.loss += float64(l)
+			}
+			if b.opt.Train {
+				beta := float32(1)
+				if from == 0 {
+					beta = 0
+				}
+				grad := kernels.M(logits, v)
+				kernels.Gemm(rows, d, v, grad, kernels.M(weights, d), 0, kernels.M(h.dx[from*d:], d))
+				kernels.Gemm(v, d, rows, grad.T(), kernels.M(acts.data[from*d:], d), beta, kernels.M(h.dw, d))
+			}
+		}
+		h.loss /= float64(max(count, 1))
+		return gorgonia.NewF32(float32(h.loss)), nil
+	}
+	// The blocks' gradients are those of the loss itself; what comes down from above scales them.
+	scaled := func(name string, out []float32, shape tensor.Shape, loss, grad *gorgonia.Node) *gorgonia.Node {
+		return b.nodeInto(name, shape, out, func(in []gorgonia.Value, out []float32) {
+			if f := in[0].Data().(float32); f != 1 {
+				kernels.Scale(out, f)
+			}
+		}, nil, fixed(grad), fixed(loss))
+	}
+	grad := func(loss, grad *gorgonia.Node) gorgonia.Nodes {
+		dx := scaled("head.dx", h.dx, tensor.Shape{n, d}, loss, grad)
+		dw := scaled("head.dw", h.dw, tensor.Shape{v, d}, loss, grad)
+		if b.cfg.TieEmbeddings {
+			b.headGrad = dw // the embedding, which is differentiated later, adds its own part
+			return gorgonia.Nodes{dx, nil, nil}
+		}
+		return gorgonia.Nodes{dx, dw, nil}
+	}
+	o := &op{name: "loss", types: []hm.Type{tensor.Float32}, shape: tensor.ScalarShape(), do: forward}
+	return b.apply(o, grad, wrt(x), input{w.node, !b.cfg.TieEmbeddings}, fixed(b.target))
+}

@@ -1,0 +1,56 @@
+/* entropy.c: softmax cross-entropy of rows of logits, with the gradient in place. */
+#include "../../qat/rules.h"
+#include "kernels.h"
+
+RULE_CLONES
+static float row_max(const float *x, int64_t n) {
+    float m[8];
+    for (int j = 0; j < 8; j++) m[j] = x[0];
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++) m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
+    for (; i < n; i++) m[0] = x[i] > m[0] ? x[i] : m[0];
+    for (int j = 1; j < 8; j++) m[0] = m[j] > m[0] ? m[j] : m[0];
+    return m[0];
+}
+
+RULE_CLONES
+static void row_exp(float *x, int64_t n, float max) {
+    for (int64_t i = 0; i < n; i++) x[i] = rule_exp(x[i] - max);
+}
+
+/* sum8 of exp(x - max), 64 at a time so that x stays as it is. */
+RULE_CLONES
+static float row_sum_exp(const float *x, int64_t n, float max) {
+    float p[8] = {0}, e[64];
+    for (int64_t i = 0; i < n; i += 64) {
+        int64_t m = n - i < 64 ? n - i : 64;
+        for (int64_t j = 0; j < m; j++) e[j] = rule_exp(x[i + j] - max);
+        for (int64_t j = 0; j < m; j++) p[j & 7] += e[j];
+    }
+    return rule_join8(p);
+}
+
+RULE_CLONES
+void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
+                     float *nll) {
+    for (int64_t r = 0; r < rows; r++, logits += n) {
+        nll[r] = 0;
+        if (targets[r] < 0) {
+            if (grad) memset(logits, 0, (size_t)n * sizeof *logits);
+            continue;
+        }
+        int finite = k_finite(logits, n);
+        float max = row_max(logits, n), at = logits[targets[r]] - max, sum;
+        if (grad) {
+            row_exp(logits, n, max);
+            sum = rule_sum8(logits, n);
+            float f = weight / sum;
+            for (int64_t i = 0; i < n; i++) logits[i] *= f;
+            logits[targets[r]] -= weight;
+        } else {
+            sum = row_sum_exp(logits, n, max);
+        }
+        nll[r] = finite ? (float)(log((double)sum) - (double)at) : NAN;
+    }
+}

@@ -1,0 +1,78 @@
+/* kernels.h declares the inner loops of the training operations: forward passes in the order of docs/numerics.md, and
+ * their gradients. All arrays are row-major float32; nothing is allocated; no pointer is kept. */
+#ifndef CHIPLM_KERNELS_H
+#define CHIPLM_KERNELS_H
+#include <stdint.h>
+
+/* How quantised products are computed. */
+enum {
+    K_FLOAT = 0,  /* nothing is quantised */
+    K_VALUES = 1, /* on values code * scale */
+    K_CODES = 2   /* on integer codes, scales applied after: bit for bit the engine's result */
+};
+
+/* Sets the threads that BLAS may use; returns that number. */
+int32_t k_blas_init(int32_t threads);
+
+/* C = alpha op(A) op(B) + beta C; op(A) is m x k, op(B) is k x n; ta, tb: transposed. */
+void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
+            const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+
+/* y[rows, out] = product of activation codes xc [rows, in] with scales sx and weight codes wc [out, in] with scales
+ * ws [out, groups]. tmp: 64 * out floats. chunk: columns whose sum of products is exact in a float. */
+void k_product_codes(const float *xc, const float *sx, int64_t rows, int64_t in, const float *wc, const float *ws,
+                     int64_t out, int64_t group, int64_t chunk, float *y, int64_t ldy, float *tmp);
+/* y[rows, out] = sum8 of products: a weight that is not quantised. */
+void k_product_sum8(const float *x, int64_t rows, int64_t in, const float *w, int64_t out, float *y, int64_t ldy);
+
+void k_add(const float *a, const float *b, float *y, int64_t n);
+
+/* y = rmsnorm(x, gain), rows of n; inv[rows] gets 1 / root mean square. */
+void k_rmsnorm(const float *x, const float *gain, int64_t rows, int64_t n, float eps, float *y, float *inv);
+/* dx = gradient of x (+ add, when not NULL); dgain[n] is overwritten. */
+void k_rmsnorm_grad(const float *x, const float *gain, const float *inv, const float *dy, const float *add, int64_t rows,
+                    int64_t n, float *dx, float *dgain);
+
+/* Gated feed-forward: gu [rows, 2f] holds gate and up; y = act(gate) * up. act: 0 relu, 1 silu. */
+void k_gate(const float *gu, int64_t rows, int64_t f, int32_t act, float *y);
+void k_gate_grad(const float *gu, const float *dy, int64_t rows, int64_t f, int32_t act, float *dgu);
+
+/* y[rows, p] = gelu(g) * e, e a slice of rows with stride lde; gradients dg [rows, p] and de (stride lde). */
+void k_gelu_mul(const float *g, const float *e, int64_t lde, int64_t rows, int64_t p, float *y);
+void k_gelu_mul_grad(const float *g, const float *e, const float *dy, int64_t lde, int64_t rows, int64_t p, float *dg,
+                     float *de);
+
+/* Table rows: y[rows, cols] = dequantised rows ids of table; max_code 0: not quantised. */
+void k_gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
+              int32_t half, float *y);
+/* dtable[ids[r]] += scale * dy[r]; k_clear_rows zeroes those rows first. */
+void k_scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t cols, float scale, float *dtable);
+void k_clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable);
+
+/* Per-layer embeddings: e = (rmsnorm(x * ce, gain) + t * ct) * ch on slices of p; t and e may be the same array.
+ * xs gets x * ce, inv [rows, layers] the norms. */
+void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
+               float ct, float ch, float eps, float *xs, float *inv, float *e);
+void k_ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
+                    int64_t p, float ce, float ch, float *dx, float *dgain);
+
+/* Causal attention over qkv [batch*seq, 3*heads*d]. q, k, v: [batch*heads, seq, d], sq, sk, sv: [batch*heads, seq];
+ * rq, rk: the inverse norms, same shape, or NULL without qk norm; prob: [batch*heads, seq, seq] when keep, else
+ * [64, seq]; code: [64, seq]; o: [64, d]. */
+void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines,
+                 const float *sines, float eps, float c, int32_t mode, int32_t keep, float *q, float *k, float *v,
+                 float *sq, float *sk, float *sv, float *rq, float *rk, float *prob, float *code, float *o, float *y);
+/* Its gradient; dqkv is overwritten. work: (5*seq*d + 64*seq) floats. */
+void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d,
+                      const float *cosines, const float *sines, float c, int32_t mode, const float *q, const float *k,
+                      const float *v, const float *sq, const float *sk, const float *sv, const float *rq,
+                      const float *rk, const float *prob, float *work, float *dqkv);
+
+/* Cross-entropy of rows of n logits: nll[r] = nats of targets[r] (0 where the target is negative, NaN where a logit is
+ * not finite). grad: logits become (softmax - onehot) * weight. */
+void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
+                     float *nll);
+void k_scale(float *x, int64_t n, float f);
+/* 1 when all n floats are finite. */
+int32_t k_finite(const float *x, int64_t n);
+#endif

@@ -1,0 +1,58 @@
+/* ple.c: rows of tables, and the mix of projection and table that makes the per-layer embeddings. */
+#include "../../qat/rules.h"
+#include "kernels.h"
+
+RULE_CLONES
+void k_gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
+              int32_t half, float *y) {
+    for (int64_t r = 0; r < rows; r++, y += cols) {
+        const float *w = table + (int64_t)ids[r] * cols;
+        if (!max_code) {
+            memcpy(y, w, (size_t)cols * sizeof *y);
+            continue;
+        }
+        for (int64_t c = 0; c < cols; c += group) {
+            int64_t n = cols - c < group ? cols - c : group;
+            float s = rule_quantise_group(w + c, n, (float)max_code, half, y + c);
+            for (int64_t i = 0; i < n; i++) y[c + i] *= s;
+        }
+    }
+}
+
+RULE_CLONES
+void k_scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t cols, float scale, float *dtable) {
+    for (int64_t r = 0; r < rows; r++, dy += cols) {
+        float *d = dtable + (int64_t)ids[r] * cols;
+        for (int64_t i = 0; i < cols; i++) d[i] += scale * dy[i];
+    }
+}
+
+void k_clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable) {
+    for (int64_t r = 0; r < rows; r++) memset(dtable + (int64_t)ids[r] * cols, 0, (size_t)cols * sizeof *dtable);
+}
+
+RULE_CLONES
+void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
+               float ct, float ch, float eps, float *xs, float *inv, float *e) {
+    for (int64_t i = 0; i < rows * layers; i++, x += p, xs += p, t += p, e += p) {
+        for (int64_t j = 0; j < p; j++) xs[j] = x[j] * ce;
+        float s = 1.0f / sqrtf(rule_dot8(xs, xs, p) / (float)p + eps);
+        for (int64_t j = 0; j < p; j++) e[j] = ((xs[j] * s) * gain[j] + t[j] * ct) * ch;
+        inv[i] = s;
+    }
+}
+
+RULE_CLONES
+void k_ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
+                    int64_t p, float ce, float ch, float *dx, float *dgain) {
+    for (int64_t j = 0; j < p; j++) dgain[j] = 0;
+    for (int64_t i = 0; i < rows * layers; i++, xs += p, de += p, dx += p) {
+        float s = inv[i];
+        for (int64_t j = 0; j < p; j++) dx[j] = gain[j] * (de[j] * ch);
+        float k = rule_dot8(dx, xs, p) * s * s / (float)p;
+        for (int64_t j = 0; j < p; j++) {
+            dgain[j] += (de[j] * ch) * (xs[j] * s);
+            dx[j] = ce * (s * (dx[j] - xs[j] * k));
+        }
+    }
+}

@@ -1,0 +1,34 @@
+package arch
+
+import (
+	"gorgonia.org/gorgonia"
+	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/arch/kernels"
+)
+
+// linear is y [n, rows] = x [n, cols] times the transpose of w [rows, cols], with x quantised row by row.
+// add is the fork at x, or nil.
+func (b *builder) linear(name string, x *gorgonia.Node, w *weight, add *fork) *gorgonia.Node {
+	n := b.rows
+	acts := b.activations(n, w.cols, w.rows, w.mode)
+	forward := func(in []gorgonia.Value, y []float32) {
+		acts.load(floats(in[0]), n)
+		acts.product(w, floats(in[1]), 0, w.rows, 0, n, kernels.M(y, w.rows))
+	}
+	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
+		dx := b.node(name+".dx", tensor.Shape{n, w.cols}, func(in []gorgonia.Value, dx []float32) {
+			beta := float32(0)
+			if g := add.from(in, 2); g != nil {
+				copy(dx, g)
+				beta = 1
+			}
+			kernels.Gemm(n, w.cols, w.rows, kernels.M(floats(in[0]), w.rows), kernels.M(floats(in[1]), w.cols), beta, kernels.M(dx, w.cols))
+		}, nil, append([]input{fixed(grad), fixed(w.node)}, add.inputs()...)...)
+		dw := b.node(name+".dw", tensor.Shape{w.rows, w.cols}, func(in []gorgonia.Value, dw []float32) {
+			kernels.Gemm(w.rows, w.cols, n, kernels.M(floats(in[0]), w.rows).T(), kernels.M(acts.data, w.cols), 0, kernels.M(dw, w.cols))
+		}, nil, fixed(grad))
+		return gorgonia.Nodes{dx, dw}
+	}
+	return b.node(name, tensor.Shape{n, w.rows}, forward, grad, wrt(x), wrt(w.node))
+}
