@@ -99,7 +99,7 @@ var plots = []plot{
 		},
 		text: []string{
 			opening + "More than anything, {he} wanted to learn to {skill}. [{Fname} could do it very well.|All the others could do it already.|It looked so easy.]",
-			oneDay + "{name} tried to {skill}. But {fail}. {He} tried again, and again {fail}. \"[I will never learn it|It is too hard|I give up],\" {he} said [and sat down|and was {sad}|].",
+			oneDay + "{name} tried to {skill}. But {fail}. {He} tried again, and again {fail}. \"[I will never learn it|It is too hard|I give up],\" {he} said[ and sat down| and was {sad}|].",
 			"{Grownup} [heard it|sat down next to {him}] and said, \"[Nobody can do everything at once|Every day a little better|I needed a long time to learn it too]. Try a little every day.\"",
 			"So {name} tried on [Monday|Tuesday], and {fail}. {He} tried on [Wednesday|Thursday], and it went a little better. [On Saturday|At the end of the week|On Sunday], {he} could {skill}!",
 			"\"Look at me!\" {he} [called|shouted]. {Grownup} and {fname} clapped. {Name} was very {happy}. [If you keep trying, you can do it.|Now {he} could show it to others.|\"I am proud of you,\" said {grownup}.]",
