@@ -1,0 +1,115 @@
+/* Attention of one head: exact integer dots, softmax in eight lanes, exact integer sum of the values. */
+#include "attention.h"
+
+#include "numerics.h"
+
+CHIPLM_CLONES void chiplm_rotate(float *x, uint32_t d, const float *cosine, const float *sine) {
+    const uint32_t half = d / 2;
+    float *first = x;
+    float *second = x + half;
+    for (uint32_t i = 0; i < half; i++) {
+        const float a = first[i];
+        const float b = second[i];
+        first[i] = a * cosine[i] - b * sine[i];
+        second[i] = a * sine[i] + b * cosine[i];
+    }
+}
+
+CHIPLM_INLINE void dots(const int8_t *query, const int8_t *keys, uint32_t n, uint32_t d, int32_t *out) {
+    for (uint32_t t = 0; t < n; t++) {
+        const int8_t *key = keys + (size_t)t * d;
+        int32_t s = 0;
+        for (uint32_t i = 0; i < d; i++) {
+            s += (int32_t)query[i] * key[i];
+        }
+        out[t] = s;
+    }
+}
+
+/* out_i = sum over t of shares_t * values_ti: at most 127 * 127 * n, and n is at most 131,072. */
+CHIPLM_INLINE void mix(const int16_t *shares, const int8_t *values, uint32_t n, uint32_t d, int32_t *out) {
+    memset(out, 0, d * sizeof *out);
+    for (uint32_t t = 0; t < n; t++) {
+        const int8_t *value = values + (size_t)t * d;
+        const int32_t share = shares[t];
+        for (uint32_t i = 0; i < d; i++) {
+            out[i] += share * value[i];
+        }
+    }
+}
+
+/* The largest of n floats, n >= 1. Which of several equal ones is taken makes no difference. */
+CHIPLM_INLINE float largest(const float *v, uint32_t n) {
+    float lane[8];
+    for (uint32_t j = 0; j < 8; j++) {
+        lane[j] = v[0];
+    }
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        for (uint32_t j = 0; j < 8; j++) {
+            lane[j] = v[i + j] > lane[j] ? v[i + j] : lane[j];
+        }
+    }
+    float m = lane[0];
+    for (uint32_t j = 1; j < 8; j++) {
+        m = lane[j] > m ? lane[j] : m;
+    }
+    for (; i < n; i++) {
+        m = v[i] > m ? v[i] : m;
+    }
+    return m;
+}
+
+CHIPLM_CLONES bool chiplm_attend(const int8_t *query, float query_scale, chiplm_head head, uint32_t n, uint32_t d,
+                                 float c, chiplm_attention scratch, float *o) {
+    float *weights = scratch.weights;
+    int32_t *sums = scratch.sums;
+
+    switch (d) { /* constant widths unroll */
+    case 16:
+        dots(query, head.keys, n, 16, sums);
+        break;
+    case 32:
+        dots(query, head.keys, n, 32, sums);
+        break;
+    case 64:
+        dots(query, head.keys, n, 64, sums);
+        break;
+    default:
+        dots(query, head.keys, n, d, sums);
+        break;
+    }
+    for (uint32_t t = 0; t < n; t++) {
+        weights[t] = ((float)sums[t] * (query_scale * head.key_scales[t])) * c;
+    }
+    const float m = largest(weights, n);
+    for (uint32_t t = 0; t < n; t++) {
+        weights[t] = chiplm_exp(weights[t] - m);
+    }
+    const float total = chiplm_sum8(weights, n);
+    for (uint32_t t = 0; t < n; t++) {
+        weights[t] = weights[t] * head.value_scales[t];
+    }
+    const chiplm_step step = chiplm_step_of(weights, n);
+    for (uint32_t t = 0; t < n; t++) {
+        scratch.shares[t] = (int16_t)chiplm_code(weights[t], step.inverse);
+    }
+    switch (d) {
+    case 16:
+        mix(scratch.shares, head.values, n, 16, sums);
+        break;
+    case 32:
+        mix(scratch.shares, head.values, n, 32, sums);
+        break;
+    case 64:
+        mix(scratch.shares, head.values, n, 64, sums);
+        break;
+    default:
+        mix(scratch.shares, head.values, n, d, sums);
+        break;
+    }
+    for (uint32_t i = 0; i < d; i++) {
+        o[i] = ((float)sums[i] * step.scale) / total;
+    }
+    return !chiplm_is_nan(step.scale);
+}

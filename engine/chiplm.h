@@ -1,0 +1,256 @@
+/* chiplm.h - runs the language models of chiplm images, on a host and on a chip, with the same bits on both.
+ *
+ * An image (docs/image.md) is one block of read-only bytes: sizes, 4-bit weights, tokenizer and a golden run that proves
+ * the engine. What is computed, to the last bit, is docs/numerics.md. The engine is C11 that needs no operating system:
+ * no allocation, no files, no threads, no global state, and of the mathematics library only sqrtf. All memory is the
+ * caller's. It must be compiled for IEEE floats without contraction (-ffp-contract=off) and never with -ffast-math.
+ *
+ * Four layers, each using only those above it in this list:
+ *
+ *   kernels    numerics.h, linear.h, attention.h    arithmetic on plain arrays; internal
+ *   image      chiplm_image_*                       checks every byte of an image, then gives views into it
+ *   model      chiplm_start, chiplm_forward, ...    a context: weights, key/value cache, block buffers
+ *   sampling   chiplm_arg_max, chiplm_sample, ...   from logits to ids, scores and digests; needs no context
+ *
+ * A first run, without its error checks:
+ *
+ *     chiplm_image image;                                     // small; holds pointers into bytes
+ *     chiplm_image_open(&image, bytes, size, &fault);
+ *     chiplm_options options = {.batch = 8};
+ *     void *arena = ...chiplm_arena_bytes(&image, &options);  // fast memory
+ *     void *cache = ...chiplm_cache_bytes(&image);            // the keys and values of one sequence
+ *     chiplm *lm;
+ *     chiplm_start(&lm, &image, &options, arena, arena_bytes, cache, cache_bytes);
+ *     chiplm_forward_last(lm, prompt, n, logits);
+ *     chiplm_sample(logits, vocab_size, 0.8f, 40, &random, order, &id);
+ *     chiplm_forward_last(lm, &id, 1, logits);                // and so on
+ *
+ * Every function that can fail returns a chiplm_status. No input, however hostile, makes one read or write outside the
+ * memory it was given. A context belongs to one thread at a time; any number of contexts may share one image.
+ */
+#ifndef CHIPLM_H
+#define CHIPLM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ------------------------------------------------------------------------------------------------------- failures */
+
+/* What went wrong. chiplm_status_text gives the sentence. Values are stable: new ones are added at the end. */
+typedef enum chiplm_status {
+    CHIPLM_OK = 0,
+    /* image: in the order in which the checks run */
+    CHIPLM_ERR_ARGUMENT,     /* a null pointer, or an option outside its range */
+    CHIPLM_ERR_ALIGNMENT,    /* image, arena or tensor memory does not start at a multiple of 64 */
+    CHIPLM_ERR_SIZE,         /* shorter than a header */
+    CHIPLM_ERR_MAGIC,        /* not an image */
+    CHIPLM_ERR_VERSION,      /* an image of another version */
+    CHIPLM_ERR_HEADER_BYTES, /* header length */
+    CHIPLM_ERR_FLAGS,        /* a flag this engine does not know */
+    CHIPLM_ERR_FILE_BYTES,   /* the length in the header is not the length of the file */
+    CHIPLM_ERR_FILE_CRC,     /* CRC-32 of the whole file */
+    CHIPLM_ERR_RESERVED,     /* padding or reserved bytes that are not zero */
+    CHIPLM_ERR_SECTIONS,     /* the section table: a missing, unknown, misplaced or overlapping section */
+    CHIPLM_ERR_SECTION_CRC,  /* CRC-32 of a section */
+    CHIPLM_ERR_MODEL,        /* a size or constant of the model that is impossible */
+    CHIPLM_ERR_TENSOR_NAME,  /* another tensor than the sizes imply at this place */
+    CHIPLM_ERR_TENSOR_SHAPE, /* rows or columns differ from what the sizes imply */
+    CHIPLM_ERR_TENSOR_BITS,  /* bits, group, scale type or tier that do not exist */
+    CHIPLM_ERR_TENSOR_FLOAT, /* a matrix that was not quantised */
+    CHIPLM_ERR_TENSOR_RANGE, /* bytes, stride, or a place outside DATA or on another tensor */
+    CHIPLM_ERR_TENSOR_CRC,   /* CRC-32 of a tensor */
+    CHIPLM_ERR_CODE,         /* a code that no quantiser writes: -8, -2 or -128, or one past the last column */
+    CHIPLM_ERR_SCALE,        /* a scale that is negative, subnormal or not finite */
+    CHIPLM_ERR_FLOAT,        /* a float weight that is subnormal or not finite */
+    CHIPLM_ERR_ROPE,         /* the rotary tables: size, or an entry outside -1..1 or subnormal */
+    CHIPLM_ERR_TOKENIZER,    /* the tokenizer section contradicts itself or the model */
+    CHIPLM_ERR_GOLDEN,       /* the golden section contradicts itself or the model */
+    /* model and sampling */
+    CHIPLM_ERR_ARENA,       /* arena or cache smaller than chiplm_arena_bytes, chiplm_cache_bytes */
+    CHIPLM_ERR_ID,          /* a token id outside the vocabulary */
+    CHIPLM_ERR_CONTEXT,     /* more positions than context_length */
+    CHIPLM_ERR_NOT_FINITE,  /* an activation or a logit is infinite or not a number */
+    CHIPLM_ERR_DIGEST,      /* the golden run gave other bits: image, compiler or memory is at fault */
+    CHIPLM_ERR_TEMPERATURE, /* negative, infinite or not a number */
+    CHIPLM_STATUS_COUNT
+} chiplm_status;
+
+/* Where a failure is: the section, tensor or field, and the number found beside the number wanted (each 0 where it
+ * says nothing; floats are given as their bits). where is always a terminated string. */
+typedef struct chiplm_fault {
+    chiplm_status status;
+    char where[64];
+    uint64_t found;
+    uint64_t wanted;
+} chiplm_fault;
+
+/* One sentence: what is wrong and what to do next. Never null, static. */
+const char *chiplm_status_text(chiplm_status status);
+
+/* ---------------------------------------------------------------------------------------------------------- image */
+
+/* Sizes and constants of a model: the MODL section. */
+typedef struct chiplm_model {
+    uint32_t vocab_size;
+    uint32_t d_model;
+    uint32_t n_layers;
+    uint32_t n_heads; /* d_model / n_heads is even */
+    uint32_t d_ff;
+    uint32_t context_length;
+    uint32_t ple_dim; /* 0: no per-layer embeddings */
+    uint32_t experts; /* 1: dense */
+    uint32_t swiglu;  /* 0: relu gate, 1: silu gate */
+    uint32_t tied;    /* 1: the head is the token embedding */
+    uint32_t qk_norm; /* 1: queries and keys are normalised per head */
+    float norm_eps;
+    float score_scale; /* c of the attention scores */
+    float ple_scale;   /* c_e */
+    float table_scale; /* c_t */
+    float mix_scale;   /* c_h */
+    uint32_t n_tensors;
+    uint8_t tokenizer_sha256[32];
+    uint8_t model_sha256[32];
+} chiplm_model;
+
+/* A part of an image. */
+typedef struct chiplm_span {
+    const uint8_t *at;
+    size_t bytes;
+} chiplm_span;
+
+/* A checked image. Filled by chiplm_image_open, then read only. It points into the bytes given there, which must stay
+ * where they are, unchanged, for as long as the image or a context made from it is used. May be copied. */
+typedef struct chiplm_image {
+    chiplm_span file;
+    chiplm_span config;    /* the resolved configuration, YAML text, not terminated */
+    chiplm_span table;     /* the tensor table */
+    chiplm_span rope;      /* rotary tables */
+    chiplm_span tokenizer; /* TOKN */
+    chiplm_span golden;    /* GOLD */
+    chiplm_span data;      /* DATA */
+    chiplm_model model;
+} chiplm_image;
+
+enum { CHIPLM_F32 = 1, CHIPLM_F16 = 2 };                                   /* scale types */
+enum { CHIPLM_TIER_SRAM = 0, CHIPLM_TIER_PSRAM = 1, CHIPLM_TIER_FLASH = 2 }; /* where the planner wants a tensor */
+
+/* One tensor of an image. */
+typedef struct chiplm_tensor {
+    char name[48]; /* terminated */
+    uint32_t rows;
+    uint32_t columns;
+    uint32_t bits;   /* 2, 4, 8 or 32 */
+    uint32_t group;  /* columns that share a scale; 0: the row */
+    uint32_t groups; /* scales per row; 0 with 32 bits */
+    uint32_t scale_type;
+    uint32_t tier;
+    uint32_t stride; /* bytes of codes per row, a multiple of 16 */
+    chiplm_span codes;
+    chiplm_span scales;
+} chiplm_tensor;
+
+/* Checks an image whole, in the order of docs/image.md and then value by value, and fills image. bytes must start at a
+ * multiple of 64. Allocates nothing and keeps no copy. On failure image is left zeroed and fault (which may be null)
+ * says where. Reads the file about four times: some milliseconds a megabyte on a host. */
+chiplm_status chiplm_image_open(chiplm_image *image, const void *bytes, size_t size, chiplm_fault *fault);
+
+/* The tensor at index, below model.n_tensors, in the order of the table. CHIPLM_ERR_ARGUMENT past the end. */
+chiplm_status chiplm_image_tensor(const chiplm_image *image, uint32_t index, chiplm_tensor *tensor);
+
+/* The golden: a prompt, the digest of its logits at all positions, and the best tokens after it. Arrays of 32-bit
+ * little-endian words inside the image: prompt ids; top holds pairs of id and logit bits. */
+typedef struct chiplm_golden {
+    uint32_t n_prompt;
+    uint32_t n_top;
+    uint64_t digest;
+    const int32_t *prompt;
+    const uint32_t *top;
+} chiplm_golden;
+
+chiplm_golden chiplm_image_golden(const chiplm_image *image);
+
+/* ---------------------------------------------------------------------------------------------------------- model */
+
+/* A running model: opaque, lives in the caller's arena, owned by one thread at a time. There is nothing to free: stop
+ * using it, then release arena and cache. */
+typedef struct chiplm chiplm;
+
+typedef struct chiplm_options {
+    uint32_t batch; /* positions that go through a matrix together, 1..1024: each row of weights is then read and
+                     * unpacked once for all of them. Changes speed and arena size, never a bit of a result. */
+} chiplm_options;
+
+/* Bytes of arena a context needs: engine buffers, small and used all the time, so they belong in the fastest memory.
+ * 0 when the options are out of range or the sum does not fit a size_t. */
+size_t chiplm_arena_bytes(const chiplm_image *image, const chiplm_options *options);
+
+/* Bytes of cache a context needs: keys and values of one sequence, 8-bit codes and float scales. 0 as above. */
+size_t chiplm_cache_bytes(const chiplm_image *image);
+
+/* Makes a context at position 0 in the caller's memory. arena and cache start at multiples of 64, hold at least the
+ * bytes above, and belong to the context until the caller stops using it; their contents need not be cleared. On
+ * failure *lm is null and nothing was kept. */
+chiplm_status chiplm_start(chiplm **lm, const chiplm_image *image, const chiplm_options *options, void *arena,
+                           size_t arena_bytes, void *cache, size_t cache_bytes);
+
+/* Makes the context read a tensor from another place: a copy in faster memory, which must hold the same bytes (codes,
+ * and scales unless the tensor has 32 bits), start at a multiple of 16, and outlive the context. The copies are trusted:
+ * run chiplm_verify after the last one. codes may be null to leave them where they are, and so may scales. */
+chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, const void *codes, const void *scales);
+
+/* Forgets the sequence: the next token is at position 0. */
+void chiplm_reset(chiplm *lm);
+
+/* The position of the next token: how many have been fed since the start or the last reset. */
+uint32_t chiplm_position(const chiplm *lm);
+
+/* Feeds n token ids at the next positions. logits is null, or room for n rows of vocab_size floats: row i predicts the
+ * token after ids[i]. n may be 0. Splitting a sequence over several calls changes no bit.
+ * Ids and room are checked before anything is computed. On failure the position is what it was, logits are undefined,
+ * and chiplm_last_fault says which position is at fault. */
+chiplm_status chiplm_forward(chiplm *lm, const int32_t *ids, size_t n, float *logits);
+
+/* The same, with logits (one row, not null) for the last id only; n is at least 1. */
+chiplm_status chiplm_forward_last(chiplm *lm, const int32_t *ids, size_t n, float *logits);
+
+/* The fault of the last call that failed on this context; valid until the next call on it. */
+const chiplm_fault *chiplm_last_fault(const chiplm *lm);
+
+/* Runs the golden of the image from position 0 and compares digest and best tokens bit for bit. logits is room for one
+ * row. Leaves the context reset. CHIPLM_ERR_DIGEST when a bit differs: found is the digest of this run. */
+chiplm_status chiplm_verify(chiplm *lm, float *logits);
+
+/* ------------------------------------------------------------------------------------------------------- sampling */
+
+/* The id of the largest of n logits; the lowest id on a tie. CHIPLM_ERR_NOT_FINITE if any is not finite. */
+chiplm_status chiplm_arg_max(const float *logits, uint32_t n, int32_t *id);
+
+/* Writes the ids of the k largest of n logits to order, ordered by logit down, then id up; 1 <= k <= n. */
+chiplm_status chiplm_top(const float *logits, uint32_t n, uint32_t k, int32_t *order);
+
+/* Draws an id. temperature 0 is arg-max and leaves the random state alone. k: only the k best may be drawn; 0 or more
+ * than n: all. order is scratch for min(k, n) ids. random is the state of splitmix64: any value starts a sequence. */
+chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, uint32_t k, uint64_t *random,
+                            int32_t *order, int32_t *id);
+
+/* The next number of splitmix64. */
+uint64_t chiplm_random(uint64_t *random);
+
+/* The parts of a token's score: its negative log-likelihood is ln(sum) - shift, the logarithm taken in double by the
+ * caller. sum is over exp(logit - largest logit); shift is logits[id] - largest logit. */
+chiplm_status chiplm_score(const float *logits, uint32_t n, int32_t id, float *sum, float *shift);
+
+/* The digest of a run (FNV-1a-64): start with chiplm_digest_start(), then add each position in turn. */
+uint64_t chiplm_digest_start(void);
+uint64_t chiplm_digest_add(uint64_t digest, uint32_t position, int32_t id, const float *logits, uint32_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,55 @@
+/* The inside of a context: what chiplm_start lays out in the caller's memory. Internal. */
+#ifndef CHIPLM_CONTEXT_H
+#define CHIPLM_CONTEXT_H
+
+#include "attention.h"
+#include "chiplm.h"
+#include "linear.h"
+
+/* The tensors of one layer. Those that a model lacks (router, ple_*) are null. */
+typedef struct chiplm_layer {
+    const chiplm_tensor *attention_norm, *qkv, *attention_output;
+    const chiplm_tensor *ffn_norm, *router, *gate, *up, *down;
+    const chiplm_tensor *ple_gate, *ple_output, *ple_norm;
+} chiplm_layer;
+
+struct chiplm {
+    chiplm_image image;
+    chiplm_fault fault;
+    uint32_t batch;
+    uint32_t position; /* of the next token */
+    bool finite;       /* no value of the running block was seen to be infinite or not a number */
+
+    chiplm_tensor *tensors; /* image.model.n_tensors */
+    chiplm_layer *layers;   /* image.model.n_layers */
+    const chiplm_tensor *embedding, *ple_projection, *ple_projection_norm, *ple_table, *output_norm, *head;
+
+    /* A block is up to batch positions. Buffers hold one row per position of it. */
+    float *x;         /* [batch, d_model] the residual stream */
+    float *h;         /* [batch, d_model] normalised, or the heads' outputs */
+    float *y;         /* [batch, d_model] what a part adds to x */
+    float *wide;      /* [batch, wide_columns] qkv; gate and up; ple_gate */
+    size_t wide_columns;
+    float *mix;       /* [batch, n_layers * ple_dim] the per-layer inputs */
+    float *table_row; /* [n_layers * ple_dim] a row of ple_table */
+    float *routes;    /* [experts] the router's outputs of a position */
+    float *shares;    /* [batch] weight of the chosen expert */
+    uint32_t *chosen; /* [batch] the chosen expert */
+    uint32_t *all;    /* [batch] 0, 1, 2, ...: every position of a block */
+    uint32_t *which;  /* [batch] the positions that chose an expert */
+    chiplm_inputs inputs;
+    chiplm_tile tile;
+    chiplm_attention attention;
+    int8_t *query; /* [d_model / n_heads] codes */
+
+    /* The cache: for layer l, head h and position t, codes at ((l * n_heads + h) * context_length + t) * head width, and
+     * a scale each. */
+    int8_t *key_codes, *value_codes;
+    float *key_scales, *value_scales;
+};
+
+/* Runs n <= batch ids at the next positions; first_wanted..n-1 are the positions of the block whose logits are written,
+ * row after row, to logits. Does not move the position. */
+chiplm_status chiplm_run_block(chiplm *lm, const int32_t *ids, uint32_t n, uint32_t first_wanted, float *logits);
+
+#endif

@@ -1,0 +1,166 @@
+/* From logits to an id or a score: docs/numerics.md, sections "Score" and "Sampling". */
+#include "chiplm.h"
+#include "numerics.h"
+
+static bool all_finite(const float *logits, uint32_t n) {
+    bool finite = true;
+    for (uint32_t i = 0; i < n; i++) {
+        finite = finite && chiplm_finite(logits[i]);
+    }
+    return finite;
+}
+
+static uint32_t best_of(const float *logits, uint32_t n) {
+    uint32_t best = 0;
+    for (uint32_t i = 1; i < n; i++) {
+        best = logits[i] > logits[best] ? i : best;
+    }
+    return best;
+}
+
+chiplm_status chiplm_arg_max(const float *logits, uint32_t n, int32_t *id) {
+    if (logits == NULL || n == 0 || n > INT32_MAX || id == NULL) {
+        return CHIPLM_ERR_ARGUMENT;
+    }
+    if (!all_finite(logits, n)) {
+        return CHIPLM_ERR_NOT_FINITE;
+    }
+    *id = (int32_t)best_of(logits, n);
+    return CHIPLM_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------- the best */
+
+/* Whether a comes before b: logit down, id up. */
+static bool before(const float *logits, int32_t a, int32_t b) {
+    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
+}
+
+/* Restores a heap whose first element may be misplaced; the last in order is on top. */
+static void sift(const float *logits, int32_t *heap, uint32_t n, uint32_t at) {
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= n) {
+            return;
+        }
+        if (child + 1 < n && before(logits, heap[child], heap[child + 1])) {
+            child++;
+        }
+        if (!before(logits, heap[at], heap[child])) {
+            return;
+        }
+        const int32_t swap = heap[at];
+        heap[at] = heap[child];
+        heap[child] = swap;
+        at = child;
+    }
+}
+
+chiplm_status chiplm_top(const float *logits, uint32_t n, uint32_t k, int32_t *order) {
+    if (logits == NULL || n > INT32_MAX || k == 0 || k > n || order == NULL) {
+        return CHIPLM_ERR_ARGUMENT;
+    }
+    if (!all_finite(logits, n)) {
+        return CHIPLM_ERR_NOT_FINITE;
+    }
+    for (uint32_t i = 0; i < k; i++) {
+        order[i] = (int32_t)i;
+    }
+    for (uint32_t i = k / 2; i-- > 0;) {
+        sift(logits, order, k, i);
+    }
+    for (uint32_t i = k; i < n; i++) {
+        if (before(logits, (int32_t)i, order[0])) {
+            order[0] = (int32_t)i;
+            sift(logits, order, k, 0);
+        }
+    }
+    for (uint32_t end = k; end-- > 1;) { /* heap sort: the last in order goes to the end */
+        const int32_t swap = order[0];
+        order[0] = order[end];
+        order[end] = swap;
+        sift(logits, order, end, 0);
+    }
+    return CHIPLM_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------- sampling */
+
+uint64_t chiplm_random(uint64_t *random) {
+    *random += 0x9e3779b97f4a7c15ULL;
+    uint64_t z = *random;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+}
+
+chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, uint32_t k, uint64_t *random,
+                            int32_t *order, int32_t *id) {
+    if (!(temperature >= 0.0f) || !chiplm_finite(temperature)) {
+        return CHIPLM_ERR_TEMPERATURE;
+    }
+    if (temperature == 0.0f) {
+        return chiplm_arg_max(logits, n, id);
+    }
+    if (random == NULL || id == NULL) {
+        return CHIPLM_ERR_ARGUMENT;
+    }
+    if (k == 0 || k > n) {
+        k = n;
+    }
+    const chiplm_status status = chiplm_top(logits, n, k, order);
+    if (status != CHIPLM_OK) {
+        return status;
+    }
+    /* The weights are computed twice rather than kept, so that no more scratch is needed. */
+    const float best = logits[order[0]];
+    float lanes[8] = {0};
+    for (uint32_t i = 0; i < k; i++) {
+        lanes[i % 8] += chiplm_exp((logits[order[i]] - best) / temperature);
+    }
+    const float threshold = ((float)(chiplm_random(random) >> 40) * 0x1p-24f) * chiplm_join8(lanes);
+    float running = 0.0f;
+    uint32_t chosen = 0;
+    for (; chosen + 1 < k; chosen++) {
+        running += chiplm_exp((logits[order[chosen]] - best) / temperature);
+        if (running > threshold) {
+            break;
+        }
+    }
+    *id = order[chosen];
+    return CHIPLM_OK;
+}
+
+CHIPLM_CLONES chiplm_status chiplm_score(const float *logits, uint32_t n, int32_t id, float *sum, float *shift) {
+    if (logits == NULL || n == 0 || sum == NULL || shift == NULL) {
+        return CHIPLM_ERR_ARGUMENT;
+    }
+    if (id < 0 || (uint32_t)id >= n) {
+        return CHIPLM_ERR_ID;
+    }
+    uint32_t magnitude = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const uint32_t a = chiplm_bits(logits[i]) & 0x7fffffffU;
+        magnitude = a > magnitude ? a : magnitude;
+    }
+    if (magnitude >= 0x7f800000U) {
+        return CHIPLM_ERR_NOT_FINITE;
+    }
+    float m = logits[0];
+    for (uint32_t i = 1; i < n; i++) {
+        m = logits[i] > m ? logits[i] : m;
+    }
+    float p[8] = {0};
+    uint32_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        for (uint32_t j = 0; j < 8; j++) {
+            p[j] += chiplm_exp(logits[i + j] - m);
+        }
+    }
+    for (uint32_t j = 0; i + j < n; j++) {
+        p[j] += chiplm_exp(logits[i + j] - m);
+    }
+    *sum = chiplm_join8(p);
+    *shift = logits[id] - m;
+    return CHIPLM_OK;
+}
