@@ -15,6 +15,9 @@
 #ifdef __FAST_MATH__
 #error "chiplm: -ffast-math changes results; build without it"
 #endif
+#if defined(__clang__)
+#pragma STDC FP_CONTRACT OFF
+#endif
 #if defined(FLT_EVAL_METHOD) && FLT_EVAL_METHOD != 0
 #error "chiplm: floats are computed with excess precision; on 32-bit x86 add -msse2 -mfpmath=sse"
 #endif

@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat"
+)
+
+// testModel is a model of random weights, written as an image from docs/image.md alone.
+type testModel struct {
+	cfg      configs.Config
+	tensors  []configs.Tensor
+	matrices map[string]*qat.Matrix // quantised tensors
+	floats   map[string][]float32   // norms and routers
+	cos, sin []float32              // [context_length, d/2]
+}
+
+// shape gives a configuration its fields in the order of the MODL section.
+func shape(v, d, l, h, f, t, p, e int) configs.Config {
+	return configs.Config{
+		Name: "test", VocabSize: v, DModel: d, NLayers: l, NHeads: h, DFF: f, ContextLength: t, PLEDim: p, Experts: e,
+		Activation: configs.ReLU, TieEmbeddings: true, RopeTheta: 10000, NormEps: 1e-6,
+		Quant: configs.Quant{Weights: configs.WeightQuant{Bits: 4, Group: 64, Scale: configs.ScaleF32}},
+	}
+}
+
+func newTestModel(tb testing.TB, cfg configs.Config, seed uint64) *testModel {
+	tb.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	m := &testModel{cfg: cfg, tensors: cfg.Tensors(), matrices: map[string]*qat.Matrix{}, floats: map[string][]float32{}}
+	for _, t := range m.tensors {
+		w := make([]float32, t.Len())
+		for i := range w {
+			switch {
+			case t.Class == configs.ClassNorm:
+				w[i] = float32(1 + 0.2*rng.NormFloat64())
+			case rng.IntN(200) == 0: // an outlier
+				w[i] = float32(4 * rng.NormFloat64() / math.Sqrt(float64(t.Cols())))
+			default:
+				w[i] = float32(rng.NormFloat64() / math.Sqrt(float64(t.Cols())))
+			}
+		}
+		if t.Quant.Bits == 32 {
+			m.floats[t.Name] = w
+			continue
+		}
+		for i := 0; i < min(t.Cols(), 40) && rng.IntN(2) == 0; i++ { // a zero group
+			w[i] = 0
+		}
+		q, err := qat.Quantise(t.Quant, w, t.Rows(), t.Cols())
+		if err != nil {
+			tb.Fatal(err)
+		}
+		m.matrices[t.Name] = q
+	}
+	half := cfg.DModel / cfg.NHeads / 2
+	for t := range cfg.ContextLength {
+		for i := range half {
+			angle := float64(t) * math.Pow(cfg.RopeTheta, -float64(i)/float64(half))
+			m.cos = append(m.cos, float32(math.Cos(angle)))
+			m.sin = append(m.sin, float32(math.Sin(angle)))
+		}
+	}
+	return m
+}
+
+// field is a place in an image: where the tests of hostile images strike.
+type field struct {
+	name   string
+	offset int
+	size   int
+}
+
+// testImage is the bytes of an image and where everything is.
+type testImage struct {
+	bytes    []byte
+	sections map[string][2]int // offset, bytes
+	tensors  map[string]int    // offset of the entry in the table
+	codes    map[string]int    // offset of the codes
+	scales   map[string]int    // offset of the scales
+	fields   []field
+}
+
+var le = binary.LittleEndian
+
+func align64(n int) int { return (n + 63) / 64 * 64 }
+
+func floatBytes(v ...float32) []byte {
+	var b []byte
+	for _, x := range v {
+		b = le.AppendUint32(b, math.Float32bits(x))
+	}
+	return b
+}
+
+// image writes the model with a golden of the given prompt.
+func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
+	tb.Helper()
+	cfg := &m.cfg
+	out := &testImage{sections: map[string][2]int{}, tensors: map[string]int{}, codes: map[string]int{},
+		scales: map[string]int{}}
+
+	// MODL
+	var modl []byte
+	for _, v := range []int{cfg.VocabSize, cfg.DModel, cfg.NLayers, cfg.NHeads, cfg.DFF, cfg.ContextLength, cfg.PLEDim,
+		max(cfg.Experts, 1)} {
+		modl = le.AppendUint32(modl, uint32(v))
+	}
+	var act, flags uint32
+	if cfg.Activation == configs.SwiGLU {
+		act = 1
+	}
+	if cfg.TieEmbeddings {
+		flags |= 1
+	}
+	if cfg.QKNorm {
+		flags |= 2
+	}
+	modl = le.AppendUint32(le.AppendUint32(modl, act), flags)
+	ce, ct, ch := m.pleScales()
+	modl = append(modl, floatBytes(float32(cfg.NormEps), m.scoreScale(), ce, ct, ch)...)
+	modl = le.AppendUint32(modl, uint32(len(m.tensors)))
+	for i := range 64 {
+		modl = append(modl, byte(i))
+	}
+
+	// DATA, in an order other than the table's, and the table
+	data, table := []byte{}, make([]byte, 128*len(m.tensors))
+	for n := range m.tensors {
+		i := len(m.tensors) - 1 - n
+		t := m.tensors[i]
+		entry := table[128*i:]
+		copy(entry[:47], t.Name)
+		var codes, scales []byte
+		var stride, scale int
+		if q := m.matrices[t.Name]; q != nil {
+			codes, scales = q.PackCodes(), q.PackScales()
+			stride = qat.Stride(t.Quant, t.Cols())
+			scale = map[configs.ScaleType]int{configs.ScaleF32: 1, configs.ScaleF16: 2}[t.Quant.Scale]
+		} else {
+			stride = (t.Cols() + 3) / 4 * 16
+			for r := range t.Rows() {
+				row := floatBytes(m.floats[t.Name][r*t.Cols() : (r+1)*t.Cols()]...)
+				codes = append(codes, append(row, make([]byte, stride-len(row))...)...)
+			}
+		}
+		for j, v := range []int{t.Rows(), t.Cols(), t.Quant.Bits, t.Quant.Group, scale, i % 3} {
+			le.PutUint32(entry[48+4*j:], uint32(v))
+		}
+		le.PutUint64(entry[72:], uint64(len(data))) // made absolute below
+		le.PutUint64(entry[80:], uint64(len(codes)))
+		data = append(data, append(codes, make([]byte, align64(len(codes))-len(codes))...)...)
+		if len(scales) > 0 {
+			le.PutUint64(entry[88:], uint64(len(data)))
+			le.PutUint64(entry[96:], uint64(len(scales)))
+			data = append(data, append(scales, make([]byte, align64(len(scales))-len(scales))...)...)
+		}
+		le.PutUint32(entry[104:], uint32(stride))
+	}
+
+	// TOKN: end-of-text, then one entry of a byte or two for each other id
+	entries := uint32(cfg.VocabSize)
+	offsets, text := le.AppendUint32(nil, 0), []byte{}
+	for id := range cfg.VocabSize {
+		if id > 0 {
+			text = append(text, byte(id))
+		}
+		if id > 255 {
+			text = append(text, byte(id>>8))
+		}
+		offsets = le.AppendUint32(offsets, uint32(len(text)))
+	}
+	var tokn []byte
+	for _, v := range []uint32{1, entries, 1, 0, uint32(len(text))} {
+		tokn = le.AppendUint32(tokn, v)
+	}
+	tokn = append(tokn, offsets...)
+	for range 3 {
+		tokn = le.AppendUint32(tokn, entries-1)
+	}
+	tokn = append(tokn, text...)
+
+	// GOLD, from the reference
+	logits := m.forward(prompt)
+	digest, top := referenceDigest(prompt, logits, cfg.VocabSize), referenceTop(logits[len(logits)-cfg.VocabSize:], 5)
+	gold := le.AppendUint32(le.AppendUint32(nil, uint32(len(prompt))), uint32(len(top)))
+	gold = le.AppendUint64(gold, digest)
+	for _, id := range prompt {
+		gold = le.AppendUint32(gold, uint32(id))
+	}
+	for _, t := range top {
+		gold = append(le.AppendUint32(gold, uint32(t.ID)), floatBytes(t.Logit)...)
+	}
+
+	sections := []struct {
+		name  string
+		bytes []byte
+	}{
+		{"MODL", modl}, {"CONF", []byte("name: test\n")}, {"TENS", table},
+		{"ROPE", append(floatBytes(m.cos...), floatBytes(m.sin...)...)}, {"TOKN", tokn}, {"GOLD", gold}, {"DATA", data},
+	}
+	b := make([]byte, 64+32*len(sections))
+	for _, s := range sections {
+		b = append(b, make([]byte, align64(len(b))-len(b))...)
+		out.sections[s.name] = [2]int{len(b), len(s.bytes)}
+		b = append(b, s.bytes...)
+	}
+	b = append(b, make([]byte, align64(len(b))-len(b)+64)...)
+	copy(b, "CLM\x00")
+	for off, v := range map[int]uint32{4: 1, 8: 64, 24: uint32(len(sections))} {
+		le.PutUint32(b[off:], v)
+	}
+	le.PutUint64(b[16:], uint64(len(b)))
+	for i, s := range sections {
+		entry := b[64+32*i:]
+		copy(entry, s.name)
+		le.PutUint64(entry[8:], uint64(out.sections[s.name][0]))
+		le.PutUint64(entry[16:], uint64(len(s.bytes)))
+	}
+	first, start := out.sections["TENS"][0], uint64(out.sections["DATA"][0])
+	for i, t := range m.tensors {
+		at := first + 128*i
+		out.tensors[t.Name] = at
+		for _, f := range []int{72, 88} {
+			if le.Uint64(b[at+f+8:]) > 0 {
+				le.PutUint64(b[at+f:], le.Uint64(b[at+f:])+start)
+			}
+		}
+		out.codes[t.Name], out.scales[t.Name] = int(le.Uint64(b[at+72:])), int(le.Uint64(b[at+88:]))
+	}
+	out.bytes = b
+	out.listFields()
+	fixCRCs(b)
+	return out
+}
+
+// listFields names every field of the header, the tables and the small sections.
+func (im *testImage) listFields() {
+	add := func(name string, offset, size int) { im.fields = append(im.fields, field{name, offset, size}) }
+	for i, f := range []struct {
+		name string
+		size int
+	}{{"magic", 4}, {"version", 4}, {"header bytes", 4}, {"flags", 4}, {"file bytes", 8}, {"sections", 4}, {"crc", 4}} {
+		add("header "+f.name, []int{0, 4, 8, 12, 16, 24, 28}[i], f.size)
+	}
+	add("header reserved", 32, 4)
+	for i := range 7 {
+		for j, size := range []int{4, 4, 8, 8, 8} {
+			add(fmt.Sprintf("section %d field %d", i, j), 64+32*i+[]int{0, 4, 8, 16, 24}[j], size)
+		}
+	}
+	for i := range 16 {
+		add(fmt.Sprintf("MODL word %d", i), im.sections["MODL"][0]+4*i, 4)
+	}
+	for name, at := range im.tensors {
+		add(name+" name", at, 4)
+		for _, off := range []int{44, 48, 52, 56, 60, 64, 68, 104, 108, 112, 124} {
+			add(fmt.Sprintf("%s word at %d", name, off), at+off, 4)
+		}
+		for _, off := range []int{72, 80, 88, 96} {
+			add(fmt.Sprintf("%s word at %d", name, off), at+off, 8)
+		}
+	}
+	for _, s := range []string{"TOKN", "GOLD", "ROPE"} {
+		for i := range min(im.sections[s][1]/4, 24) {
+			add(fmt.Sprintf("%s word %d", s, i), im.sections[s][0]+4*i, 4)
+		}
+	}
+}
+
+// fixCRCs makes every CRC right that can be found without trusting the image, so that deeper checks are reached.
+func fixCRCs(b []byte) {
+	if len(b) < 64 {
+		return
+	}
+	span := func(offset, n uint64) []byte {
+		if offset > uint64(len(b)) || n > uint64(len(b))-offset {
+			return nil
+		}
+		return b[offset : offset+n]
+	}
+	sections := min(uint64(le.Uint32(b[24:])), 7)
+	for i := range sections {
+		entry := span(64+32*i, 32)
+		if entry == nil || !bytes.Equal(entry[:4], []byte("TENS")) {
+			continue
+		}
+		table := span(le.Uint64(entry[8:]), le.Uint64(entry[16:]))
+		for ; len(table) >= 128; table = table[128:] {
+			crc := crc32.ChecksumIEEE(span(le.Uint64(table[72:]), le.Uint64(table[80:])))
+			crc = crc32.Update(crc, crc32.IEEETable, span(le.Uint64(table[88:]), le.Uint64(table[96:])))
+			le.PutUint32(table[108:], crc)
+		}
+	}
+	for i := range sections {
+		if entry := span(64+32*i, 32); entry != nil {
+			le.PutUint32(entry[4:], crc32.ChecksumIEEE(span(le.Uint64(entry[8:]), le.Uint64(entry[16:]))))
+		}
+	}
+	le.PutUint32(b[28:], 0)
+	le.PutUint32(b[28:], crc32.ChecksumIEEE(b))
+}
+
+// randomIDs is n ids below v.
+func randomIDs(n, v int, seed uint64) []int32 {
+	rng := rand.New(rand.NewPCG(seed, 2))
+	ids := make([]int32, n)
+	for i := range ids {
+		ids[i] = int32(rng.IntN(v))
+	}
+	return ids
+}
