@@ -4,7 +4,7 @@ import "context"
 
 // maxDistinctBytes bounds the memory of training on a corpus of any size: once the distinct words add up to this,
 // only those already known are counted. English reaches it nowhere near: the whole of TinyStories has under 1 MB.
-const maxDistinctBytes = 32 << 20
+const maxDistinctBytes = 16 << 20
 
 // wordCounts holds the distinct words of a corpus in order of first appearance, and how often each occurs.
 type wordCounts struct {

@@ -96,7 +96,7 @@ func newTokenizer(entries [][]byte, merges []merge, eot int32) (*Tokenizer, erro
 // Size returns the number of entries, the end-of-text token included: a model's vocab_size.
 func (t *Tokenizer) Size() int { return len(t.entries) }
 
-// Merges returns the number of merges. It may exceed Size()-257, because two merges can have the same result.
+// Merges returns the number of merges: Size()-257 in every vocabulary that Train makes.
 func (t *Tokenizer) Merges() int { return len(t.merges) }
 
 // EOT returns the id of the end-of-text token: 0 in every vocabulary that Train makes.
