@@ -42,8 +42,14 @@ func (b *builder) layer(l int, x, e *gorgonia.Node, start *fork) *gorgonia.Node 
 
 	at = &fork{}
 	h = b.norm(name(configs.FFNNorm), x, gain(configs.FFNNorm), normForks{add: at})
-	a := b.gatedUp(name("gated_up"), h, weight(configs.Gate), weight(configs.Up))
-	x = b.residual(name("ffn_residual"), x, b.linear(name(configs.Down), a, weight(configs.Down), nil), at)
+	var f *gorgonia.Node
+	if b.cfg.Experts > 1 {
+		f = b.experts(name("experts"), l, h)
+	} else {
+		a := b.gatedUp(name("gated_up"), h, weight(configs.Gate), weight(configs.Up))
+		f = b.linear(name(configs.Down), a, weight(configs.Down), nil)
+	}
+	x = b.residual(name("ffn_residual"), x, f, at)
 
 	if b.cfg.PLEDim == 0 {
 		return x

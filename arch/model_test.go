@@ -45,6 +45,8 @@ func variants() map[string]*configs.Config {
 		"no qk norm":  testConfig(func(c *configs.Config) { c.QKNorm = false }),
 		"one head":    testConfig(func(c *configs.Config) { c.NHeads = 1 }),
 		"one layer":   testConfig(func(c *configs.Config) { c.NLayers = 1 }),
+		"experts":     testConfig(func(c *configs.Config) { c.Experts = 4 }),
+		"2 experts":   testConfig(func(c *configs.Config) { c.Experts, c.PLEDim, c.Train.RouterAux = 2, 0, 0.5 }),
 		"short group": testConfig(func(c *configs.Config) { c.DModel, c.DFF, c.Quant.Weights.Group = 36, 50, 32 }),
 	}
 }
@@ -127,7 +129,7 @@ func checkGradient(t *testing.T, cfg *configs.Config, w *Weights, g *Graph, ids,
 		saved := append([]float32(nil), data...)
 		for range 3 {
 			// A random direction of unit length times the root of the count: each element moves by about h.
-			const h = 2e-3
+			const h = 5e-4
 			dir := make([]float64, len(data))
 			norm := 0.0
 			for j := range dir {

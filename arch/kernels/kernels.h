@@ -72,6 +72,14 @@ void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t 
  * not finite). grad: logits become (softmax - onehot) * weight. */
 void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
                      float *nll);
+/* Top-1 routing over rows of n scores: choice (lowest index of the largest), prob [rows, n] softmax; p = 1 / sum8 of
+ * exp(z - z[choice]) is the weight of the choice. */
+void k_route(const float *z, int64_t rows, int64_t n, int32_t *choice, float *p, float *prob);
+/* dz from dp, the gradient of p, and bias[n], a gradient of prob that is the same in every row. */
+void k_route_grad(const float *prob, const int32_t *choice, const float *dp, const float *bias, int64_t rows, int64_t n,
+                  float *dz);
+/* dot[r] = a[r] . b[r] for rows of n, then a[r] *= s[r]. */
+void k_dot_scale_rows(float *a, const float *b, const float *s, int64_t rows, int64_t n, float *dot);
 void k_scale(float *x, int64_t n, float f);
 /* 1 when all n floats are finite. */
 int32_t k_finite(const float *x, int64_t n);
