@@ -3,8 +3,9 @@
 Everything runs in double precision on inputs that are exact float32 values, so a golden is the truth rounded once.
 Only the quantisation of weights runs in float32, as the page defines it to the bit.
 
-Gradients come from autograd. A quantiser is straight-through: its value is the quantised one, its derivative is 1, and
-its scale is a constant (also where u_t = a_t * s_vt uses the scale of v). The maximum of the scores is a constant.
+Gradients come from autograd. A quantiser is straight-through: its value is the quantised one, its derivative is 1. So
+products are differentiated at the quantised values of both factors. One exception: attention's weighted mean, whose
+value comes from the quantised u, is differentiated at the weights a that were not quantised.
 """
 import math
 
@@ -104,12 +105,11 @@ def attention(qz, qkv, heads, *, qk_norm, eps, theta):
     s = q @ k.transpose(-1, -2) / math.sqrt(d)
     s = s.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
     a = torch.exp(s - s.detach().amax(-1, keepdim=True))
+    o = (a @ v) / a.sum(-1, keepdim=True)
     if qz.activations:
-        # u_t = a_t * s_vt meets integer codes v_t / s_vt; both exact in double, so dividing u again changes nothing.
-        a_value = qz.activation(a * s_v) / torch.where(s_v > 0, s_v, torch.ones_like(s_v))
-    else:
-        a_value = a
-    o = (a_value @ v) / a.sum(-1, keepdim=True)
+        u = qz.activation(a * s_v)  # meets the integer codes v / s_v
+        code = v / torch.where(s_v > 0, s_v, torch.ones_like(s_v)).transpose(-1, -2)
+        o = o + ((u @ code) / a.sum(-1, keepdim=True) - o).detach()
     return o.transpose(1, 2).reshape(b, t, heads * d)
 
 
