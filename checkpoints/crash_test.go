@@ -177,6 +177,43 @@ func TestDeathAtEveryOperation(t *testing.T) {
 	}
 }
 
+// A reader beside a training process that keeps one checkpoint always finds one, whole.
+func TestLoadBesideSaves(t *testing.T) {
+	run := t.TempDir()
+	mustSave(t, run, sample(t, 1), 1)
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for step := 2; ; step++ {
+			select {
+			case <-stop:
+				stopped <- nil
+				return
+			default:
+			}
+			if _, err := save(&faultyDisk{}, run, sample(t, step), 1); err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	last := 0
+	for range 60 {
+		got, err := Load(run)
+		if err != nil {
+			t.Error(err)
+			break
+		}
+		if got.State.Step < last {
+			t.Errorf("step %d after step %d", got.State.Step, last)
+		}
+		last = got.State.Step
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Error(err)
+	}
+}
+
 // saveForever is the process that TestKill kills: it prints the number of each step once it is saved.
 func saveForever(t *testing.T, run string) {
 	first := 1

@@ -70,20 +70,24 @@ func list(runDir string) ([]stored, error) {
 
 // newestOf gives the newest complete checkpoint of a run, and a sentence for each newer one that was passed over.
 func newestOf(runDir string) (stored, []string, error) {
-	all, err := list(runDir)
-	if err != nil {
-		return stored{}, nil, err
-	}
 	var passed []string
-	for _, s := range all {
-		if s.complete {
-			notes := make([]string, 0, len(passed))
-			for _, p := range passed {
-				notes = append(notes, fmt.Sprintf("%s is incomplete (its save was cut off); using %s", p, s.dir))
-			}
-			return s, notes, nil
+	// A save by another process may clear the only folder that we saw away before we look into it, so look again.
+	for range 3 {
+		all, err := list(runDir)
+		if err != nil {
+			return stored{}, nil, fmt.Errorf("run folder: %w", err)
 		}
-		passed = append(passed, s.dir)
+		passed = passed[:0]
+		for _, s := range all {
+			if s.complete {
+				notes := make([]string, 0, len(passed))
+				for _, p := range passed {
+					notes = append(notes, fmt.Sprintf("%s is incomplete (its save was cut off); using %s", p, s.dir))
+				}
+				return s, notes, nil
+			}
+			passed = append(passed, s.dir)
+		}
 	}
 	what := "it has no folders step-..."
 	if len(passed) > 0 {

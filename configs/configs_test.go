@@ -46,6 +46,12 @@ func TestEveryBuiltinFile(t *testing.T) {
 		if !strings.Contains(string(text), "#   chiplm train --config "+name) {
 			t.Errorf("%s lacks its launch command in the header", name)
 		}
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			if key, value, ok := strings.Cut(line, ":"); ok && key != "name" && strings.TrimSpace(value) != "" && !strings.Contains(line, "#") {
+				t.Errorf("%s: the key %s has no comment", name, key)
+			}
+		}
 		disk := mustLoad(t, name) // tests run in this folder, so this one is the file
 		if !reflect.DeepEqual(c, disk) {
 			t.Errorf("%s on disk and built in differ", name)

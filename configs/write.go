@@ -67,7 +67,11 @@ func (c *Config) TrainHash() string {
 }
 
 // Difference is a key on which two configurations disagree; a side that lacks the key (a class rule) is empty.
-type Difference struct{ Key, A, B string }
+type Difference struct {
+	Key string `json:"key"`
+	A   string `json:"a"`
+	B   string `json:"b"`
+}
 
 // Differences lists the keys whose values differ, in the order of the fields.
 func Differences(a, b *Config) ([]Difference, error) {

@@ -1,0 +1,113 @@
+package checkpoints
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is chiplm checkpoint.
+func Command() *cobra.Command {
+	group := &cobra.Command{
+		Use:   "checkpoint",
+		Short: "Look at stored models",
+		Long:  "Look at checkpoints: what a run has stored, and how two of them differ.",
+	}
+	group.AddCommand(infoCommand())
+	return group
+}
+
+func infoCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "info [A [B]]",
+		Short: "Show a checkpoint, or how two differ",
+		Long: `Show what a checkpoint holds: the model, where its training stands, the hashes of everything that
+went into it, and for each tensor its shape, bits per weight and columns per scale, mean, root mean
+square, largest absolute value, and how many values are not finite.
+
+With two checkpoints, show how they differ: the keys of the model file, and for each tensor the
+largest and the root-mean-square difference, and how many values changed. Differences are no error.
+
+A and B are checkpoints or runs; of a run the newest complete checkpoint is taken. Without A it is
+the newest of all runs under ` + DefaultRoot + `. Every file is checked against the hash stored with it.`,
+		Example: `  chiplm checkpoint info
+  chiplm checkpoint info checkpoints/runs/combo
+  chiplm checkpoint info checkpoints/runs/combo/step-00000200 checkpoints/runs/combo
+  chiplm checkpoint info --json checkpoints/runs/combo`,
+		Args: cobra.MaximumNArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				newest, err := Newest(DefaultRoot)
+				if err != nil {
+					return err
+				}
+				args = []string{newest}
+			}
+			var loaded []*Checkpoint
+			var shown []summary
+			for _, path := range args {
+				if err := cmd.Context().Err(); err != nil {
+					return err
+				}
+				c, err := Load(path)
+				if err != nil {
+					return err
+				}
+				for _, note := range c.Notes {
+					fmt.Fprintln(cmd.ErrOrStderr(), "note:", note)
+				}
+				shown = append(shown, summarise(c))
+				c.Moments = nil // two thirds of the memory, and no longer needed
+				loaded = append(loaded, c)
+			}
+			out := struct {
+				A           summary     `json:"a"`
+				B           *summary    `json:"b,omitempty"`
+				Differences *Comparison `json:"differences,omitempty"`
+			}{A: shown[0]}
+			if len(loaded) == 2 {
+				comparison, err := Compare(loaded[0], loaded[1])
+				if err != nil {
+					return err
+				}
+				out.B, out.Differences = &shown[1], comparison
+			}
+			w := cmd.OutOrStdout()
+			if asJSON {
+				encoder := json.NewEncoder(w)
+				encoder.SetIndent("", "  ")
+				return encoder.Encode(out)
+			}
+			if out.B == nil {
+				return printInfo(w, out.A)
+			}
+			return printComparison(w, out.A, *out.B, out.Differences)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// summary is a checkpoint without its values.
+type summary struct {
+	Dir         string        `json:"dir"`
+	Parameters  int           `json:"parameters"`
+	ConfigText  string        `json:"config"`
+	State       State         `json:"state"`
+	ModelSHA256 string        `json:"model_sha256"`
+	Optimiser   bool          `json:"optimiser"` // training can go on from here
+	Tensors     []TensorStats `json:"tensors"`
+
+	model, quant []string
+}
+
+func summarise(c *Checkpoint) summary {
+	s := summary{Dir: c.Dir, Parameters: c.Config.Parameters(), State: c.State, ModelSHA256: c.ModelSHA256, Optimiser: c.Moments != nil, Tensors: c.Stats()}
+	if text, err := c.Config.YAML(); err == nil { // it was read from YAML, so it has a form in YAML
+		s.ConfigText = string(text)
+	}
+	s.model, s.quant = describe(c.Config)
+	return s
+}
