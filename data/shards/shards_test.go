@@ -59,8 +59,8 @@ func build(t testing.TB, corpus data.Corpus, tok Tokenizer) *Shard {
 }
 
 func TestShardHoldsTheCorpus(t *testing.T) {
+	corpus := data.Builtin(1, 1500) // more than one batch
 	for _, tok := range []letters{small, large, {smallVocab, 1}, {smallVocab + 1, 1}} {
-		corpus := data.Builtin(1, 3000) // more than one batch
 		s := build(t, corpus, tok)
 		i, raw := int64(0), 0
 		err := corpus.Stories(context.Background(), func(story []byte) error {
@@ -90,7 +90,7 @@ func TestShardHoldsTheCorpus(t *testing.T) {
 }
 
 func TestWritingLeavesNothingHalfDone(t *testing.T) {
-	corpus := data.Builtin(1, 3000)
+	corpus := data.Builtin(1, 1500)
 	cancelled, cancel := context.WithCancel(context.Background())
 	for name, try := range map[string]func(path string) error{
 		"a cancelled context": func(path string) error {
@@ -122,7 +122,7 @@ type failing struct{ data.Corpus }
 func (f failing) Stories(ctx context.Context, yield func([]byte) error) error {
 	n := 0
 	err := f.Corpus.Stories(ctx, func(story []byte) error {
-		if n++; n == 2000 {
+		if n++; n == 1400 {
 			return errors.New("a bad sector")
 		}
 		return yield(story)

@@ -1,0 +1,34 @@
+package progress
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestPlainLinesNowAndThen(t *testing.T) {
+	var out strings.Builder
+	b := NewBytes(&out, "file")
+	clock := time.Unix(0, 0)
+	b.now = func() time.Time { return clock }
+	b.next = clock.Add(every)
+	for i := range int64(101) {
+		b.Update(i*1e6, 100e6)
+		clock = clock.Add(every / 4)
+	}
+	b.Note("a retry")
+	b.Done()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 26 {
+		t.Fatalf("%d lines, want 25 and the note:\n%s", len(lines), out.String())
+	}
+	if lines[0] != "file: 4.0 of 100.0 MB (4 %)" || lines[24] != "file: 100.0 of 100.0 MB (100 %)" || lines[25] != "file: a retry" {
+		t.Errorf("lines are\n%s", out.String())
+	}
+	out.Reset()
+	clock = clock.Add(every)
+	b.Update(5e6, -1)
+	if out.String() != "file: 5.0 MB\n" {
+		t.Errorf("of an unknown total: %q", out.String())
+	}
+}
