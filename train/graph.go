@@ -1,0 +1,28 @@
+package train
+
+// Graph computes the loss of a micro-batch and its gradients. One worker owns it; the weights it reads are shared.
+// Package arch builds the real one.
+type Graph interface {
+	// Run takes Batch*Seq ids and targets (a negative target is not scored) and returns the mean loss in nats.
+	Run(ids, targets []int32) (float64, error)
+	// Gradients are those of the last Run, in the order of the weights, valid until the next Run.
+	Gradients() [][]float32
+	// NLL is the loss in nats of each position of the last Run.
+	NLL() []float32
+	// Logits are those of the last Run, position by position, of a graph built to keep them.
+	Logits() []float32
+	// FirstNonFinite names the first tensor, activations included, that holds a NaN or an infinity; "" if none does.
+	FirstNonFinite() string
+	Close()
+}
+
+// GraphOptions says which graph is wanted.
+type GraphOptions struct {
+	Batch, Seq int
+	Train      bool // gradients are wanted
+	Float      bool // quantisation off altogether
+	Logits     bool // keep the logits of every position
+}
+
+// Builder makes a graph over the shared weights of a run. It is called by several goroutines at once.
+type Builder func(GraphOptions) (Graph, error)

@@ -1,0 +1,175 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+)
+
+// Sequences gives training sequences by their number. The n-th is always the same. One worker owns a value of it.
+type Sequences interface {
+	Sequence(n int64, ids, targets []int32) error
+}
+
+// Team runs the micro-batches of a step on its workers. Each worker owns a graph and a reader of the sequences, and
+// runs whole micro-batches; gradients are added up in the order of the micro-batches. So the sum is the same, to the
+// bit, however many workers there are.
+type Team struct {
+	workers []*worker
+	batch   int // sequences of a micro-batch
+	context int // tokens of a sequence
+	micro   int // micro-batches of a step
+
+	params []*Parameter
+	losses []float64 // of each micro-batch of the step under way
+
+	mu   sync.Mutex
+	cond *sync.Cond
+	turn int // the micro-batch whose gradient is added next
+	err  error
+}
+
+// worker is one goroutine's share of a team.
+type worker struct {
+	sequences    Sequences
+	graph        Graph
+	ids, targets []int32
+}
+
+// errNotFinite is wrapped by every error that says a loss or a gradient is NaN or infinite.
+var errNotFinite = errors.New("not finite")
+
+// newTeam makes a team of one worker per reader. It has no graphs yet.
+func newTeam(readers []Sequences, batch, context, micro int, params []*Parameter) *Team {
+	t := &Team{batch: batch, context: context, micro: micro, params: params, losses: make([]float64, micro)}
+	t.cond = sync.NewCond(&t.mu)
+	for _, r := range readers {
+		n := batch * context
+		t.workers = append(t.workers, &worker{sequences: r, ids: make([]int32, n), targets: make([]int32, n)})
+	}
+	return t
+}
+
+// build gives every worker a new graph and closes its old one.
+func (t *Team) build(builder Builder, opt GraphOptions) error {
+	t.close()
+	errs := make([]error, len(t.workers))
+	var wg sync.WaitGroup
+	for i, w := range t.workers {
+		wg.Go(func() { w.graph, errs[i] = builder(opt) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.close()
+		return fmt.Errorf("build the training graph: %w", err)
+	}
+	return nil
+}
+
+// close gives the graphs up.
+func (t *Team) close() {
+	for _, w := range t.workers {
+		if w.graph != nil {
+			w.graph.Close()
+			w.graph = nil
+		}
+	}
+}
+
+// step leaves in the parameters' gradients the sum over the micro-batches of a step, the first of which begins at
+// sequence number first, and returns the mean loss. When ctx ends it gives the step up between two micro-batches and
+// returns ctx's error; the gradients are then worth nothing.
+func (t *Team) step(ctx context.Context, first int64) (float64, error) {
+	t.turn, t.err = 0, nil
+	var next atomic.Int64
+	if len(t.workers) == 1 {
+		t.work(ctx, t.workers[0], first, &next)
+	} else {
+		var wg sync.WaitGroup
+		for _, w := range t.workers {
+			wg.Go(func() { t.work(ctx, w, first, &next) })
+		}
+		wg.Wait()
+	}
+	if t.err != nil {
+		return 0, t.err
+	}
+	sum := 0.0
+	for _, l := range t.losses {
+		sum += l
+	}
+	return sum / float64(t.micro), nil
+}
+
+// work runs micro-batches until none is left. A worker takes the next one, so that no slow worker holds the others up;
+// then it waits for its turn to add the gradient.
+func (t *Team) work(ctx context.Context, w *worker, first int64, next *atomic.Int64) {
+	for {
+		i := int(next.Add(1) - 1)
+		if i >= t.micro {
+			return
+		}
+		err := ctx.Err()
+		if err == nil {
+			err = t.runOne(w, first, i)
+		}
+		if !t.take(i, w, err) {
+			return
+		}
+	}
+}
+
+func (t *Team) runOne(w *worker, first int64, i int) error {
+	for s := range t.batch {
+		lo, hi := s*t.context, (s+1)*t.context
+		if err := w.sequences.Sequence(first+int64(i*t.batch+s), w.ids[lo:hi], w.targets[lo:hi]); err != nil {
+			return fmt.Errorf("read training sequence %d: %w", first+int64(i*t.batch+s), err)
+		}
+	}
+	loss, err := w.graph.Run(w.ids, w.targets)
+	if err != nil {
+		return fmt.Errorf("micro-batch %d: %w", i, err)
+	}
+	if math.IsNaN(loss) || math.IsInf(loss, 0) {
+		name := w.graph.FirstNonFinite()
+		if name == "" {
+			name = "loss"
+		}
+		return fmt.Errorf("the loss of micro-batch %d is %v; the first tensor that is %w: %s", i, loss, errNotFinite, name)
+	}
+	t.losses[i] = loss
+	return nil
+}
+
+// take waits for micro-batch i's turn and adds its gradient. It says whether to go on.
+func (t *Team) take(i int, w *worker, err error) bool {
+	t.mu.Lock()
+	for t.turn != i && t.err == nil {
+		t.cond.Wait()
+	}
+	if t.err == nil {
+		t.err = err
+	}
+	failed := t.err != nil
+	t.mu.Unlock()
+	if failed {
+		t.cond.Broadcast()
+		return false
+	}
+	// Only the micro-batch whose turn it is gets here.
+	for j, g := range w.graph.Gradients() {
+		if i == 0 {
+			copy(t.params[j].gradient, g)
+		} else {
+			addTo(t.params[j].gradient, g)
+		}
+	}
+	t.mu.Lock()
+	t.turn++
+	t.mu.Unlock()
+	t.cond.Broadcast()
+	return true
+}

@@ -1,0 +1,157 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/chiplm/chiplm/configs"
+	"gorgonia.org/gorgonia"
+)
+
+// Trainer owns the weights, the optimiser and the team, and takes one optimiser step at a time.
+type Trainer struct {
+	cfg      *configs.Config
+	plan     Plan
+	builder  Builder
+	params   []*Parameter
+	values   []gorgonia.ValueGrad // params, as the solver wants them
+	solver   *AdamW
+	schedule Schedule
+	team     *Team
+	float    bool // the graphs at hand have quantisation off
+	built    bool
+
+	step int // steps taken
+}
+
+// Plan is the arithmetic of a run.
+type Plan struct {
+	Steps            int   // in all
+	MicroBatches     int   // of a step
+	SequencesPerStep int64 //
+	TokensPerStep    int64 //
+}
+
+// NewPlan works out the steps of a run. Tokens that fill no whole step are one more step.
+func NewPlan(c *configs.Config) (Plan, error) {
+	t := c.Train
+	micro := t.MicroBatch * c.ContextLength
+	if micro <= 0 || t.BatchTokens <= 0 || t.BatchTokens%micro != 0 {
+		return Plan{}, fmt.Errorf("train.batch_tokens: %d is not a multiple of micro_batch x context_length = %d x %d",
+			t.BatchTokens, t.MicroBatch, c.ContextLength)
+	}
+	if t.Tokens <= 0 {
+		return Plan{}, fmt.Errorf("train.tokens: %d: must be at least 1", t.Tokens)
+	}
+	steps := (t.Tokens + int64(t.BatchTokens) - 1) / int64(t.BatchTokens)
+	return Plan{
+		Steps:            int(steps),
+		MicroBatches:     t.BatchTokens / micro,
+		SequencesPerStep: int64(t.BatchTokens / c.ContextLength),
+		TokensPerStep:    int64(t.BatchTokens),
+	}, nil
+}
+
+// StepResult is what a step tells about itself.
+type StepResult struct {
+	Step     int     // number of the step, from 1
+	Loss     float64 // mean nats per token before the update
+	LR       float64
+	GradNorm float64 // before clipping
+	Elapsed  time.Duration
+}
+
+// NewTrainer makes a trainer over weights, in the order of cfg.Tensors(). A team has as many workers as there are
+// readers; graphs are built at the first step.
+func NewTrainer(cfg *configs.Config, weights [][]float32, builder Builder, readers []Sequences) (*Trainer, error) {
+	plan, err := NewPlan(cfg)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := NewSchedule(cfg.Train, plan.Steps)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Train.Optimizer != "adamw" {
+		return nil, fmt.Errorf("train.optimizer: %q is unknown: use adamw", cfg.Train.Optimizer)
+	}
+	t := &Trainer{cfg: cfg, plan: plan, builder: builder, schedule: schedule}
+	for i, tensor := range cfg.Tensors() {
+		if len(weights[i]) != tensor.Len() {
+			return nil, fmt.Errorf("%s: %d weights, but the configuration asks for %d", tensor.Name, len(weights[i]), tensor.Len())
+		}
+		p := newParameter(tensor, weights[i])
+		t.params = append(t.params, p)
+		t.values = append(t.values, p)
+	}
+	t.team = newTeam(readers, cfg.Train.MicroBatch, cfg.ContextLength, plan.MicroBatches, t.params)
+	t.solver = &AdamW{Beta1: cfg.Train.Beta1, Beta2: cfg.Train.Beta2, Eps: cfg.Train.Eps,
+		WeightDecay: cfg.Train.WeightDecay, Threads: len(readers)}
+	return t, nil
+}
+
+// Restore puts the trainer after a number of steps, with the optimiser's moments of then.
+func (t *Trainer) Restore(m, v [][]float32, step int) error {
+	if err := t.solver.SetMoments(m, v, step); err != nil {
+		return err
+	}
+	t.step = step
+	return nil
+}
+
+// StepsTaken is the number of optimiser steps behind the weights.
+func (t *Trainer) StepsTaken() int { return t.step }
+
+// Float says whether the step with the given number, from 0, runs without quantisation (quant.start_step).
+func (t *Trainer) Float(step int) bool { return step < t.cfg.Quant.StartStep }
+
+// Step takes one optimiser step. On an error, the end of ctx included, the weights are those of before, unless the
+// update itself made a weight infinite; the error then says so.
+func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
+	start := time.Now()
+	if float := t.Float(t.step); !t.built || float != t.float {
+		opt := GraphOptions{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float}
+		if err := t.team.build(t.builder, opt); err != nil {
+			return StepResult{}, err
+		}
+		t.built, t.float = true, float
+	}
+	loss, err := t.team.step(ctx, int64(t.step)*t.plan.SequencesPerStep)
+	if err != nil {
+		return StepResult{}, err
+	}
+	norm, err := t.gradNorm()
+	if err != nil {
+		return StepResult{}, err
+	}
+	r := StepResult{Step: t.step + 1, Loss: loss, LR: t.schedule.LR(t.step), GradNorm: norm}
+	t.solver.LR = r.LR
+	t.solver.GradScale = 1 / float64(t.plan.MicroBatches)
+	if clip := t.cfg.Train.Clip; clip > 0 && norm > clip {
+		t.solver.GradScale *= clip / norm
+	}
+	if err := t.solver.Step(t.values); err != nil {
+		return StepResult{}, err
+	}
+	t.step++
+	r.Elapsed = time.Since(start)
+	return r, nil
+}
+
+// gradNorm is the norm of the mean gradient over all parameters, added up in their order.
+func (t *Trainer) gradNorm() (float64, error) {
+	sum := 0.0
+	for _, p := range t.params {
+		s := sumSquares(p.gradient)
+		if math.IsNaN(s) || math.IsInf(s, 0) {
+			return 0, fmt.Errorf("the first tensor that is %w: the gradient of %s", errNotFinite, p.name)
+		}
+		sum += s
+	}
+	return math.Sqrt(sum) / float64(t.plan.MicroBatches), nil
+}
+
+// Close gives the graphs up.
+func (t *Trainer) Close() { t.team.close(); t.built = false }
