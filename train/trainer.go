@@ -128,10 +128,7 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	}
 	r := StepResult{Step: t.step + 1, Loss: loss, LR: t.schedule.LR(t.step), GradNorm: norm}
 	t.solver.LR = r.LR
-	t.solver.GradScale = 1 / float64(t.plan.MicroBatches)
-	if clip := t.cfg.Train.Clip; clip > 0 && norm > clip {
-		t.solver.GradScale *= clip / norm
-	}
+	t.solver.GradScale = clipScale(norm, t.cfg.Train.Clip) / float64(t.plan.MicroBatches)
 	if err := t.solver.Step(t.values); err != nil {
 		return StepResult{}, err
 	}
@@ -151,6 +148,15 @@ func (t *Trainer) gradNorm() (float64, error) {
 		sum += s
 	}
 	return math.Sqrt(sum) / float64(t.plan.MicroBatches), nil
+}
+
+// clipScale is the factor that brings a gradient of the given global norm down to clip; 0 never clips. The small term
+// is the field's custom.
+func clipScale(norm, clip float64) float64 {
+	if clip <= 0 {
+		return 1
+	}
+	return min(1, clip/(norm+1e-6))
 }
 
 // Close gives the graphs up.
