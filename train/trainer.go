@@ -23,7 +23,8 @@ type Trainer struct {
 	float    bool // the graphs at hand have quantisation off
 	built    bool
 
-	step int // steps taken
+	step      int   // steps taken
+	sequences int64 // training sequences behind the weights: the number of the next one
 }
 
 // Plan is the arithmetic of a run.
@@ -92,17 +93,23 @@ func NewTrainer(cfg *configs.Config, weights [][]float32, builder Builder, reade
 	return t, nil
 }
 
-// Restore puts the trainer after a number of steps, with the optimiser's moments of then.
-func (t *Trainer) Restore(m, v [][]float32, step int) error {
+// Restore puts the trainer after a number of steps and sequences, with the optimiser's moments of then.
+func (t *Trainer) Restore(m, v [][]float32, step int, sequences int64) error {
 	if err := t.solver.SetMoments(m, v, step); err != nil {
 		return err
 	}
-	t.step = step
+	t.step, t.sequences = step, sequences
 	return nil
 }
 
 // StepsTaken is the number of optimiser steps behind the weights.
 func (t *Trainer) StepsTaken() int { return t.step }
+
+// Sequences is the number of training sequences behind the weights.
+func (t *Trainer) Sequences() int64 { return t.sequences }
+
+// Tokens is the number of training tokens behind the weights.
+func (t *Trainer) Tokens() int64 { return t.sequences * int64(t.cfg.ContextLength) }
 
 // Float says whether the step with the given number, from 0, runs without quantisation (quant.start_step).
 func (t *Trainer) Float(step int) bool { return step < t.cfg.Quant.StartStep }
@@ -118,7 +125,7 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 		}
 		t.built, t.float = true, float
 	}
-	loss, err := t.team.step(ctx, int64(t.step)*t.plan.SequencesPerStep)
+	loss, err := t.team.step(ctx, t.sequences)
 	if err != nil {
 		return StepResult{}, err
 	}
@@ -133,6 +140,7 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 		return StepResult{}, err
 	}
 	t.step++
+	t.sequences += t.plan.SequencesPerStep
 	r.Elapsed = time.Since(start)
 	return r, nil
 }

@@ -1,0 +1,136 @@
+package train
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/chiplm/chiplm/configs"
+)
+
+// tinyConfig is a model of a few hundred weights, with five micro-batches a step.
+func tinyConfig() *configs.Config {
+	return &configs.Config{Name: "tiny", VocabSize: 11, DModel: 8, NLayers: 1, NHeads: 2, DFF: 8, ContextLength: 6,
+		TieEmbeddings: true, Activation: configs.ReLU, RopeTheta: 10000, NormEps: 1e-6,
+		Quant: configs.Quant{Weights: configs.WeightQuant{Bits: 4, Group: 32, Scale: configs.ScaleF32},
+			Activations: configs.ActivationQuant{Bits: 8}},
+		Train: configs.Train{Tokens: 600, BatchTokens: 60, MicroBatch: 2, LR: 0.01, Warmup: 0.1, Schedule: "linear",
+			Optimizer: "adamw", Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, Seed: 1}}
+}
+
+// tinyWeights gives every tensor some values.
+func tinyWeights(cfg *configs.Config) [][]float32 {
+	var ws [][]float32
+	for i, t := range cfg.Tensors() {
+		w := make([]float32, t.Len())
+		for j := range w {
+			w[j] = float32(math.Sin(float64(i*1000 + j)))
+		}
+		ws = append(ws, w)
+	}
+	return ws
+}
+
+// fakeModel stands in for a model: its loss and gradients depend on the weights and on every id, smoothly.
+type fakeModel struct {
+	weights [][]float32
+	fault   func(ids []int32, g *fakeGraph) // may spoil a run
+
+	mu    sync.Mutex
+	built []GraphOptions
+}
+
+type fakeGraph struct {
+	model     *fakeModel
+	opt       GraphOptions
+	loss      float64
+	gradients [][]float32
+	nll       []float32
+	bad       string
+	closed    bool
+}
+
+func (m *fakeModel) build(opt GraphOptions) (Graph, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.built = append(m.built, opt)
+	g := &fakeGraph{model: m, opt: opt, nll: make([]float32, opt.Batch*opt.Seq)}
+	for _, w := range m.weights {
+		g.gradients = append(g.gradients, make([]float32, len(w)))
+	}
+	return g, nil
+}
+
+func (g *fakeGraph) Run(ids, targets []int32) (float64, error) {
+	if len(ids) != g.opt.Batch*g.opt.Seq || len(targets) != len(ids) || g.closed {
+		return 0, errors.New("misused graph")
+	}
+	phase := 0.0
+	for i, id := range ids {
+		phase += float64(id) * math.Sqrt(float64(i+2))
+		g.nll[i] = float32(math.Abs(math.Sin(float64(3*id + targets[i]))))
+	}
+	g.loss = 0
+	for i, w := range g.model.weights {
+		for j := range w {
+			d := float64(w[j]) - math.Sin(phase+float64(j))
+			g.loss += d * d
+			g.gradients[i][j] = float32(d / 7)
+		}
+	}
+	if g.model.fault != nil {
+		g.model.fault(ids, g)
+	}
+	return g.loss, nil
+}
+
+func (g *fakeGraph) Gradients() [][]float32 { return g.gradients }
+func (g *fakeGraph) NLL() []float32         { return g.nll }
+func (g *fakeGraph) Logits() []float32      { return nil }
+func (g *fakeGraph) FirstNonFinite() string { return g.bad }
+func (g *fakeGraph) Close()                 { g.closed = true }
+
+// fakeSequences makes the n-th sequence out of n.
+type fakeSequences struct{ vocab int32 }
+
+func (f fakeSequences) Sequence(n int64, ids, targets []int32) error {
+	for i := range ids {
+		ids[i] = int32((n*31+int64(i)*7)%97) % f.vocab
+		targets[i] = int32((n*31+int64(i+1)*7)%97) % f.vocab
+	}
+	return nil
+}
+
+func fakeReaders(n int, cfg *configs.Config) []Sequences {
+	readers := make([]Sequences, n)
+	for i := range readers {
+		readers[i] = fakeSequences{int32(cfg.VocabSize)}
+	}
+	return readers
+}
+
+// newFakeTrainer makes a trainer over a fake model.
+func newFakeTrainer(t *testing.T, cfg *configs.Config, workers int) (*Trainer, *fakeModel) {
+	t.Helper()
+	m := &fakeModel{weights: tinyWeights(cfg)}
+	tr, err := NewTrainer(cfg, m.weights, m.build, fakeReaders(workers, cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tr.Close)
+	return tr, m
+}
+
+func cloneAll(ws [][]float32) [][]float32 {
+	var out [][]float32
+	for _, w := range ws {
+		out = append(out, slices.Clone(w))
+	}
+	return out
+}
+
+func equalAll(a, b [][]float32) bool {
+	return slices.EqualFunc(a, b, func(x, y []float32) bool { return slices.Equal(x, y) })
+}
