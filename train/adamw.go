@@ -134,12 +134,17 @@ func (a *AdamW) update(i int, w, g []float32, matrix bool, k adamwCoefficients) 
 		k.decay = 1
 	}
 	m, v := a.m[i], a.v[i]
-	ranges := (len(w) + adamwRange - 1) / adamwRange
-	threads := min(a.Threads, ranges)
+	threads := min(a.Threads, (len(w)+adamwRange-1)/adamwRange)
 	if threads <= 1 {
 		return adamwPass(w, m, v, g, k)
 	}
-	var next, bad atomic.Int64
+	return adamwThreads(threads, w, m, v, g, k)
+}
+
+// adamwThreads has goroutines take ranges of the tensor until none is left.
+func adamwThreads(threads int, w, m, v, g []float32, k adamwCoefficients) bool {
+	var next atomic.Int64
+	var bad atomic.Bool
 	var wg sync.WaitGroup
 	for range threads {
 		wg.Go(func() {
@@ -150,13 +155,13 @@ func (a *AdamW) update(i int, w, g []float32, matrix bool, k adamwCoefficients) 
 				}
 				hi := min(lo+adamwRange, len(w))
 				if !adamwPass(w[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], k) {
-					bad.Store(1)
+					bad.Store(true)
 				}
 			}
 		})
 	}
 	wg.Wait()
-	return bad.Load() == 0
+	return !bad.Load()
 }
 
 func adamwPass(w, m, v, g []float32, k adamwCoefficients) bool {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -39,12 +40,12 @@ type fakeModel struct {
 	fault   func(ids []int32, g *fakeGraph) // may spoil a run
 
 	mu    sync.Mutex
-	built []GraphOptions
+	built []arch.Options
 }
 
 type fakeGraph struct {
 	model     *fakeModel
-	opt       GraphOptions
+	opt       arch.Options
 	loss      float64
 	gradients [][]float32
 	nll       []float32
@@ -52,7 +53,7 @@ type fakeGraph struct {
 	closed    bool
 }
 
-func (m *fakeModel) build(opt GraphOptions) (Graph, error) {
+func (m *fakeModel) build(opt arch.Options) (Graph, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.built = append(m.built, opt)
@@ -90,32 +91,23 @@ func (g *fakeGraph) Gradients() [][]float32 { return g.gradients }
 func (g *fakeGraph) NLL() []float32         { return g.nll }
 func (g *fakeGraph) Logits() []float32      { return nil }
 func (g *fakeGraph) FirstNonFinite() string { return g.bad }
-func (g *fakeGraph) Close()                 { g.closed = true }
+func (g *fakeGraph) Close() error           { g.closed = true; return nil }
 
 // fakeSequences makes the n-th sequence out of n.
 type fakeSequences struct{ vocab int32 }
 
-func (f fakeSequences) Sequence(n int64, ids, targets []int32) error {
+func (f fakeSequences) Sequence(n int64, ids, targets []int32) {
 	for i := range ids {
 		ids[i] = int32((n*31+int64(i)*7)%97) % f.vocab
 		targets[i] = int32((n*31+int64(i+1)*7)%97) % f.vocab
 	}
-	return nil
-}
-
-func fakeReaders(n int, cfg *configs.Config) []Sequences {
-	readers := make([]Sequences, n)
-	for i := range readers {
-		readers[i] = fakeSequences{int32(cfg.VocabSize)}
-	}
-	return readers
 }
 
 // newFakeTrainer makes a trainer over a fake model.
 func newFakeTrainer(t *testing.T, cfg *configs.Config, workers int) (*Trainer, *fakeModel) {
 	t.Helper()
 	m := &fakeModel{weights: tinyWeights(cfg)}
-	tr, err := NewTrainer(cfg, m.weights, m.build, fakeReaders(workers, cfg))
+	tr, err := NewTrainer(cfg, m.weights, m.build, fakeSequences{int32(cfg.VocabSize)}, workers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,10 @@
 package train
 
+import (
+	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/configs"
+)
+
 // Graph computes the loss of a micro-batch and its gradients. One worker owns it; the weights it reads are shared.
 // Package arch builds the real one.
 type Graph interface {
@@ -13,16 +18,19 @@ type Graph interface {
 	Logits() []float32
 	// FirstNonFinite names the first tensor, activations included, that holds a NaN or an infinity; "" if none does.
 	FirstNonFinite() string
-	Close()
-}
-
-// GraphOptions says which graph is wanted.
-type GraphOptions struct {
-	Batch, Seq int
-	Train      bool // gradients are wanted
-	Float      bool // quantisation off altogether
-	Logits     bool // keep the logits of every position
+	Close() error
 }
 
 // Builder makes a graph over the shared weights of a run. It is called by several goroutines at once.
-type Builder func(GraphOptions) (Graph, error)
+type Builder func(arch.Options) (Graph, error)
+
+// ArchBuilder builds the graphs of package arch over weights.
+func ArchBuilder(cfg *configs.Config, w *arch.Weights) Builder {
+	return func(opt arch.Options) (Graph, error) {
+		g, err := arch.Build(cfg, w, opt)
+		if err != nil {
+			return nil, err // not g: a nil *arch.Graph would be a Graph that is not nil
+		}
+		return g, nil
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"github.com/chiplm/chiplm/arch"
 )
 
 // The sampled stories of a training run: a glimpse, not a measurement.
@@ -38,7 +40,7 @@ func NewSampler(vocab, context int) *Sampler {
 func (s *Sampler) Story(ctx context.Context, build Builder, tok Encoder, float bool, seed uint64) (string, error) {
 	if s.graph == nil || s.float != float {
 		s.Close()
-		g, err := build(GraphOptions{Batch: 1, Seq: s.seq, Float: float, Logits: true})
+		g, err := build(arch.Options{Batch: 1, Seq: s.seq, Float: float, Logits: true})
 		if err != nil {
 			return "", fmt.Errorf("build the sampling graph: %w", err)
 		}
@@ -108,7 +110,7 @@ func (s *Sampler) choose(logits []float32, rng *rand.Rand) int32 {
 // Close gives the graph up.
 func (s *Sampler) Close() {
 	if s.graph != nil {
-		s.graph.Close()
+		_ = s.graph.Close() // it only gives memory back
 		s.graph = nil
 	}
 }

@@ -7,21 +7,25 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+
+	"github.com/chiplm/chiplm/arch"
 )
 
-// Sequences gives training sequences by their number. The n-th is always the same. One worker owns a value of it.
+// Sequences gives training sequences by their number. The n-th is always the same. It serves several goroutines at
+// once. Package shards offers it.
 type Sequences interface {
-	Sequence(n int64, ids, targets []int32) error
+	Sequence(n int64, ids, targets []int32)
 }
 
-// Team runs the micro-batches of a step on its workers. Each worker owns a graph and a reader of the sequences, and
-// runs whole micro-batches; gradients are added up in the order of the micro-batches. So the sum is the same, to the
-// bit, however many workers there are.
+// Team runs the micro-batches of a step on its workers. Each worker owns a graph and runs whole micro-batches;
+// gradients are added up in the order of the micro-batches. So the sum is the same, to the bit, however many workers
+// there are.
 type Team struct {
-	workers []*worker
-	batch   int // sequences of a micro-batch
-	context int // tokens of a sequence
-	micro   int // micro-batches of a step
+	workers   []*worker
+	sequences Sequences
+	batch     int // sequences of a micro-batch
+	context   int // tokens of a sequence
+	micro     int // micro-batches of a step
 
 	params []*Parameter
 	losses []float64 // of each micro-batch of the step under way
@@ -34,7 +38,6 @@ type Team struct {
 
 // worker is one goroutine's share of a team.
 type worker struct {
-	sequences    Sequences
 	graph        Graph
 	ids, targets []int32
 }
@@ -42,19 +45,20 @@ type worker struct {
 // errNotFinite is wrapped by every error that says a loss or a gradient is NaN or infinite.
 var errNotFinite = errors.New("not finite")
 
-// newTeam makes a team of one worker per reader. It has no graphs yet.
-func newTeam(readers []Sequences, batch, context, micro int, params []*Parameter) *Team {
-	t := &Team{batch: batch, context: context, micro: micro, params: params, losses: make([]float64, micro)}
+// newTeam makes a team that has no graphs yet.
+func newTeam(workers int, sequences Sequences, batch, context, micro int, params []*Parameter) *Team {
+	t := &Team{sequences: sequences, batch: batch, context: context, micro: micro, params: params,
+		losses: make([]float64, micro)}
 	t.cond = sync.NewCond(&t.mu)
-	for _, r := range readers {
+	for range workers {
 		n := batch * context
-		t.workers = append(t.workers, &worker{sequences: r, ids: make([]int32, n), targets: make([]int32, n)})
+		t.workers = append(t.workers, &worker{ids: make([]int32, n), targets: make([]int32, n)})
 	}
 	return t
 }
 
 // build gives every worker a new graph and closes its old one.
-func (t *Team) build(builder Builder, opt GraphOptions) error {
+func (t *Team) build(builder Builder, opt arch.Options) error {
 	t.close()
 	errs := make([]error, len(t.workers))
 	var wg sync.WaitGroup
@@ -73,7 +77,7 @@ func (t *Team) build(builder Builder, opt GraphOptions) error {
 func (t *Team) close() {
 	for _, w := range t.workers {
 		if w.graph != nil {
-			w.graph.Close()
+			_ = w.graph.Close() // it only gives memory back
 			w.graph = nil
 		}
 	}
@@ -125,9 +129,7 @@ func (t *Team) work(ctx context.Context, w *worker, first int64, next *atomic.In
 func (t *Team) runOne(w *worker, first int64, i int) error {
 	for s := range t.batch {
 		lo, hi := s*t.context, (s+1)*t.context
-		if err := w.sequences.Sequence(first+int64(i*t.batch+s), w.ids[lo:hi], w.targets[lo:hi]); err != nil {
-			return fmt.Errorf("read training sequence %d: %w", first+int64(i*t.batch+s), err)
-		}
+		t.sequences.Sequence(first+int64(i*t.batch+s), w.ids[lo:hi], w.targets[lo:hi])
 	}
 	loss, err := w.graph.Run(w.ids, w.targets)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/configs"
 	"gorgonia.org/gorgonia"
 )
@@ -64,9 +65,8 @@ type StepResult struct {
 	Elapsed  time.Duration
 }
 
-// NewTrainer makes a trainer over weights, in the order of cfg.Tensors(). A team has as many workers as there are
-// readers; graphs are built at the first step.
-func NewTrainer(cfg *configs.Config, weights [][]float32, builder Builder, readers []Sequences) (*Trainer, error) {
+// NewTrainer makes a trainer over weights, in the order of cfg.Tensors(). Graphs are built at the first step.
+func NewTrainer(cfg *configs.Config, weights [][]float32, builder Builder, seqs Sequences, workers int) (*Trainer, error) {
 	plan, err := NewPlan(cfg)
 	if err != nil {
 		return nil, err
@@ -87,9 +87,9 @@ func NewTrainer(cfg *configs.Config, weights [][]float32, builder Builder, reade
 		t.params = append(t.params, p)
 		t.values = append(t.values, p)
 	}
-	t.team = newTeam(readers, cfg.Train.MicroBatch, cfg.ContextLength, plan.MicroBatches, t.params)
+	t.team = newTeam(workers, seqs, cfg.Train.MicroBatch, cfg.ContextLength, plan.MicroBatches, t.params)
 	t.solver = &AdamW{Beta1: cfg.Train.Beta1, Beta2: cfg.Train.Beta2, Eps: cfg.Train.Eps,
-		WeightDecay: cfg.Train.WeightDecay, Threads: len(readers)}
+		WeightDecay: cfg.Train.WeightDecay, Threads: workers}
 	return t, nil
 }
 
@@ -119,7 +119,7 @@ func (t *Trainer) Float(step int) bool { return step < t.cfg.Quant.StartStep }
 func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	start := time.Now()
 	if float := t.Float(t.step); !t.built || float != t.float {
-		opt := GraphOptions{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float}
+		opt := arch.Options{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float}
 		if err := t.team.build(t.builder, opt); err != nil {
 			return StepResult{}, err
 		}

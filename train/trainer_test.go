@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -35,7 +36,7 @@ func TestStepAveragesTheMicroBatches(t *testing.T) {
 	cfg := tinyConfig()
 	tr, m := newFakeTrainer(t, cfg, 2)
 	// The same micro-batches on a graph of our own, in double.
-	own, _ := m.build(GraphOptions{Batch: 2, Seq: 6, Train: true})
+	own, _ := m.build(arch.Options{Batch: 2, Seq: 6, Train: true})
 	mean := make([][]float64, len(m.weights))
 	for i, w := range m.weights {
 		mean[i] = make([]float64, len(w))
@@ -114,16 +115,11 @@ func TestCancelledStepChangesNothing(t *testing.T) {
 	for _, workers := range []int{1, 3} {
 		tr, m := newFakeTrainer(t, tinyConfig(), workers)
 		ctx, cancel := context.WithCancel(t.Context())
-		third := microBatch(10 + 4) // of the second step
-		m.fault = func(ids []int32, _ *fakeGraph) {
-			if slices.Equal(ids, third) {
-				cancel()
-			}
-		}
 		if _, err := tr.Step(ctx); err != nil {
 			t.Fatal(err)
 		}
 		before := cloneAll(m.weights)
+		m.fault = func([]int32, *fakeGraph) { cancel() } // no worker begins a second micro-batch
 		if _, err := tr.Step(ctx); !errors.Is(err, context.Canceled) {
 			t.Fatalf("%d workers: got %v", workers, err)
 		}
@@ -242,7 +238,7 @@ func TestNewTrainerRefuses(t *testing.T) {
 		if c.want == "output_norm" {
 			ws[len(ws)-1] = ws[len(ws)-1][:3]
 		}
-		if _, err := NewTrainer(cfg, ws, nil, fakeReaders(1, cfg)); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := NewTrainer(cfg, ws, nil, fakeSequences{11}, 1); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s named", err, c.want)
 		}
 	}

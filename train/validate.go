@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/data"
 )
 
@@ -93,7 +94,7 @@ func (v *Validator) Run(ctx context.Context, build Builder, workers int, float b
 	}
 	workers = min(workers, batches)
 	for len(v.graphs) < workers {
-		g, err := build(GraphOptions{Batch: v.batch, Seq: v.context, Float: float})
+		g, err := build(arch.Options{Batch: v.batch, Seq: v.context, Float: float})
 		if err != nil {
 			return Score{}, fmt.Errorf("build the validation graph: %w", err)
 		}
@@ -157,7 +158,7 @@ func (v *Validator) score(g Graph, b int) error {
 // Close gives the graphs up; the next Run builds new ones.
 func (v *Validator) Close() {
 	for _, g := range v.graphs {
-		g.Close()
+		_ = g.Close() // it only gives memory back
 	}
 	v.graphs = nil
 }

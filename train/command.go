@@ -1,0 +1,101 @@
+package train
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/spf13/cobra"
+)
+
+// newestRun is what --resume without a name stands for.
+const newestRun = "newest"
+
+// Command is `chiplm train`.
+func Command() *cobra.Command {
+	var o Options
+	var asJSON, quiet bool
+	var resume string
+	cmd := &cobra.Command{
+		Use:   "train",
+		Short: "Train a model on a text, with 4-bit quantisation in the loop",
+		Long: `Train a model on a text, as a model file (YAML) says.
+
+A table of what the model costs comes first. Then training writes a run folder: checkpoints
+(step-...), metrics.jsonl (a line a step), and at the end loss.png. On a terminal there is a
+progress bar, elsewhere lines of key=value.
+
+The held-out text is --valid, else the file beside the corpus (...-valid beside ...-train), else
+every fiftieth story, which is then not trained on. The tokenizer is trained on the corpus unless
+--tokenizer gives one.
+
+The result does not depend on --workers, and not on being interrupted: Ctrl-C saves, and --resume
+goes on to the same bytes as a run never stopped, also after a crash or a kill. On resume, what is
+not given is as the run was started; a changed setting, corpus or tokenizer is refused unless
+--force is given. (The same bytes on processors of one type: matrix kernels differ between types.)
+
+"bpb" of a training step is its loss in bits per byte at the corpus's mean bytes per token,
+end-of-text counted; of a validation it is the bits per byte of whole stories, each cut into
+windows of context_length, the closing end-of-text not charged.`,
+		Example: `  chiplm train --config combo.yaml --corpus tinystories-train.txt
+  chiplm train --config demo.yaml --set train.lr=0.003 --name demo-3e-3
+  chiplm train --resume combo
+  chiplm train --resume`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 && cmd.Flags().Changed("resume") && resume == newestRun {
+				return nil // --resume NAME: the flag's value is optional, so pflag takes NAME for an argument
+			}
+			return cobra.NoArgs(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.Resume = cmd.Flags().Changed("resume"); o.Resume {
+				switch {
+				case len(args) == 1:
+					o.Run = args[0]
+				case resume != newestRun:
+					o.Run = resume
+				}
+			}
+			sum, err := Run(cmd.Context(), o, cmd.ErrOrStderr(), quiet)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				enc := json.NewEncoder(cmd.OutOrStdout())
+				enc.SetIndent("", "  ")
+				return enc.Encode(sum)
+			}
+			printSummary(cmd.OutOrStdout(), sum)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Config, "config", "", "model `file`, or the name of a built-in one (default "+DefaultConfig+")")
+	f.StringArrayVar(&o.Sets, "set", nil, "override a `key=value` of the model file, such as train.lr=0.003; may be repeated")
+	f.StringVar(&o.Corpus, "corpus", "", "text `file` to train on, or builtin[:seed[:stories]] (default "+DefaultCorpus+")")
+	f.StringVar(&o.Valid, "valid", "", "text `file` held out for validation")
+	f.StringVar(&o.Tokenizer, "tokenizer", "", "tokenizer.json `file` (default: one is trained on the corpus)")
+	f.StringVar(&o.Out, "out", checkpoints.DefaultRoot, "`folder` of runs")
+	f.StringVar(&o.Name, "name", "", "`name` of the run (default: the model's name)")
+	f.IntVar(&o.Workers, "workers", 0, "workers that run micro-batches at the same time (default: one a processor)")
+	f.StringVar(&resume, "resume", "", "go on with a `run`, by name or folder; without one, with the newest")
+	f.Lookup("resume").NoOptDefVal = newestRun
+	f.BoolVar(&o.Force, "force", false, "resume though settings, corpus or tokenizer changed")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object about the finished run on standard output")
+	f.BoolVar(&quiet, "quiet", false, "no notes and no progress")
+	return cmd
+}
+
+// printSummary tells how a run ended.
+func printSummary(w io.Writer, s *Summary) {
+	fmt.Fprintf(w, "run:        %s, %s tokens in %d steps", s.Run, thousands(s.Tokens), s.Step)
+	if s.TokensPerSecond > 0 {
+		fmt.Fprintf(w, ", %s tokens/s", thousands(int64(s.TokensPerSecond)))
+	}
+	fmt.Fprintln(w)
+	if s.ValidBPB != nil {
+		fmt.Fprintf(w, "held out:   %.4f bits per byte, %.4f nats per token (training graph)\n", *s.ValidBPB, *s.ValidLoss)
+	}
+	fmt.Fprintf(w, "checkpoint: %s\nloss curve: %s\n", s.Checkpoint, s.LossCurve)
+}

@@ -1,0 +1,281 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/data/shards"
+)
+
+// Summary is what a finished run tells, also as JSON.
+type Summary struct {
+	Run             string   `json:"run"`        // its folder
+	Checkpoint      string   `json:"checkpoint"` // the newest
+	Step            int      `json:"step"`
+	Tokens          int64    `json:"tokens"`            // trained on, in all
+	Loss            *float64 `json:"loss"`              // of the last step, nats per token
+	ValidLoss       *float64 `json:"valid_loss"`        // of the last validation, nats per token
+	ValidBPB        *float64 `json:"valid_bpb"`         // the same in bits per byte
+	TokensPerSecond float64  `json:"tokens_per_second"` // of the training steps of this session
+	Seconds         float64  `json:"seconds"`           // of this session, everything included
+	Workers         int      `json:"workers"`
+	Corpus          string   `json:"corpus"`
+	ModelSHA256     string   `json:"model_sha256"`
+	ConfigHash      string   `json:"config_hash"`
+	TokenizerHash   string   `json:"tokenizer_hash"`
+	CorpusHash      string   `json:"corpus_hash"`
+	LossCurve       string   `json:"loss_curve"`
+}
+
+// Interrupted says that a run was stopped from outside and can go on.
+type Interrupted struct {
+	Step   int
+	Saved  string // the checkpoint to go on from
+	Resume string // the command to go on with
+	cause  error
+}
+
+func (e *Interrupted) Error() string {
+	return fmt.Sprintf("interrupted after step %d; saved as %s; go on with `%s`", e.Step, e.Saved, e.Resume)
+}
+
+// Unwrap gives the context's error.
+func (e *Interrupted) Unwrap() error { return e.cause }
+
+// ExitCode is that of a program ended by an interrupt.
+func (e *Interrupted) ExitCode() int { return 130 }
+
+// Run trains a model: a new run, or one to go on with. Notes and progress go to log. When ctx ends it saves a checkpoint
+// and returns an [*Interrupted].
+func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, error) {
+	start := time.Now()
+	rep := newReporter(log, quiet)
+	s, err := openSession(ctx, o, rep.Note)
+	if err != nil {
+		return nil, err
+	}
+	defer s.close()
+
+	weights := arch.InitWeights(s.cfg, s.cfg.Train.Seed)
+	sequences, err := shards.New(s.shard, s.cfg.ContextLength, uint64(s.cfg.Train.Seed))
+	if err != nil {
+		return nil, err
+	}
+	plan, err := NewPlan(s.cfg)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := o.workers(plan.MicroBatches)
+	if err != nil {
+		return nil, err
+	}
+	build := ArchBuilder(s.cfg, weights)
+	t, err := NewTrainer(s.cfg, weights.Data, build, sequences, workers)
+	if err != nil {
+		return nil, err
+	}
+	defer t.Close()
+	if !quiet {
+		printBudget(log, s.cfg, plan, s.shard.Header().Tokens, workers)
+	}
+	save := newSaver(s, t, workers, rep.Note)
+	if s.from != nil {
+		err = restore(t, s.from)
+		rep.Note("resuming %s after step %d of %d", s.dir, t.StepsTaken(), plan.Steps)
+	} else {
+		m, v := zeroMoments(s.cfg)
+		if err = t.Restore(m, v, 0, 0); err == nil {
+			err = save.save() // so that from here on there is always something to resume
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if t.StepsTaken() >= plan.Steps {
+		rep.Note("nothing is left to train: to go on for longer, raise train.tokens with --set train.tokens=... --force")
+	}
+
+	r := &runner{session: s, trainer: t, build: build, save: save, rep: rep, workers: workers, start: start}
+	if err := r.prepare(ctx); err != nil {
+		return nil, r.interrupted(ctx, err)
+	}
+	defer r.close()
+	err = r.loop().Run(ctx)
+	rep.Finish()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, r.interrupted(ctx, ctx.Err())
+	case errors.Is(err, errNotFinite), errors.Is(err, errWeightNotFinite):
+		return nil, fmt.Errorf("%w. Training stopped; nothing of this was saved, and the last good checkpoint is %s. "+
+			"Try a lower train.lr or train.clip in a new run", err, save.dir)
+	case err != nil:
+		return nil, fmt.Errorf("%w (the last checkpoint is %s)", err, save.dir)
+	}
+	return r.summary()
+}
+
+// runner holds what the hooks of a run share.
+type runner struct {
+	session *session
+	trainer *Trainer
+	build   Builder
+	save    *saver
+	rep     reporter
+	workers int
+	start   time.Time
+
+	metrics   *Metrics
+	validator *Validator
+	sampler   *Sampler
+	pace      *pace
+
+	seconds float64 // spent in the training steps of this session
+	tokens  int64   // trained on in this session
+}
+
+func (r *runner) prepare(ctx context.Context) (err error) {
+	cfg := r.session.cfg
+	if r.validator, err = NewValidator(ctx, r.session.heldOut, r.session.tok, cfg.Train.MicroBatch, cfg.ContextLength,
+		cfg.Train.ValidTokens); err != nil {
+		return err
+	}
+	r.sampler = NewSampler(cfg.VocabSize, cfg.ContextLength)
+	r.pace = newPace(r.trainer.StepsTaken())
+	r.metrics, err = OpenMetrics(r.session.dir, r.trainer.StepsTaken())
+	return err
+}
+
+func (r *runner) close() {
+	r.validator.Close()
+	r.sampler.Close()
+	r.metrics.Close()
+}
+
+// loop adds the hooks. A checkpoint comes last, so that it is of a step whose metrics are written.
+func (r *runner) loop() *Loop {
+	t := r.session.cfg.Train
+	l := NewLoop(r.trainer)
+	l.Every(1, "metrics", r.onStep)
+	l.Every(orLast(t.ValidEvery), "validation", r.onValidate)
+	l.Every(t.SampleEvery, "sample", r.onSample)
+	l.Every(orLast(t.SaveEvery), "checkpoint", func(context.Context, Event) error { return r.save.save() })
+	l.AtEnd(r.onEnd)
+	return l
+}
+
+// orLast turns "never" into "after the last step only".
+func orLast(every int) int {
+	if every <= 0 {
+		return math.MaxInt
+	}
+	return every
+}
+
+func (r *runner) onStep(_ context.Context, e Event) error {
+	plan := r.trainer.plan
+	r.save.last = e.Result.Loss
+	r.seconds += e.Result.Elapsed.Seconds()
+	r.tokens += plan.TokensPerStep
+	loss, tokensPerSecond, left := r.pace.add(e, plan.TokensPerStep)
+	bitsPerByte := 1 / math.Ln2 / r.session.bytesPerToken()
+	err := r.metrics.Step(e.Result, r.trainer.Tokens(), e.Result.Loss*bitsPerByte,
+		float64(plan.TokensPerStep)/e.Result.Elapsed.Seconds())
+	e.Result.Loss = loss
+	r.rep.Step(e, loss*bitsPerByte, tokensPerSecond, left)
+	return err
+}
+
+func (r *runner) onValidate(ctx context.Context, e Event) error {
+	score, err := r.validator.Run(ctx, r.build, r.workers, r.trainer.Float(e.Step-1))
+	if err != nil {
+		return err
+	}
+	r.save.best = min(r.save.best, score.Loss)
+	r.rep.Note("valid step=%d loss=%.4f bpb=%.4f", e.Step, score.Loss, score.BPB)
+	return r.metrics.Write(Record{Step: e.Step, Tokens: r.trainer.Tokens(), ValidLoss: &score.Loss, ValidBPB: &score.BPB,
+		ValidTokens: r.validator.Tokens})
+}
+
+func (r *runner) onSample(ctx context.Context, e Event) error {
+	text, err := r.sampler.Story(ctx, r.build, r.session.tok, r.trainer.Float(e.Step-1), uint64(e.Step))
+	if err != nil {
+		return err
+	}
+	r.rep.Note("sample step=%d %q", e.Step, text)
+	return r.metrics.Write(Record{Step: e.Step, Tokens: r.trainer.Tokens(), Sample: &text})
+}
+
+// onEnd draws the loss curve. A run that was stopped between its last step and its last validation makes up for it.
+func (r *runner) onEnd(ctx context.Context, e Event) error {
+	records, err := ReadMetrics(r.session.dir)
+	if err != nil {
+		return err
+	}
+	if _, valid := lastScores(records); valid == nil || valid.Step < e.Step {
+		if err := r.onValidate(ctx, e); err != nil {
+			return err
+		}
+		if records, err = ReadMetrics(r.session.dir); err != nil {
+			return err
+		}
+	}
+	return PlotLoss(r.session.dir, filepath.Base(r.session.dir), records)
+}
+
+// lastScores finds the last training step and the last validation.
+func lastScores(records []Record) (step, valid *Record) {
+	for i := range records {
+		if records[i].Loss != nil {
+			step = &records[i]
+		}
+		if records[i].ValidBPB != nil {
+			valid = &records[i]
+		}
+	}
+	return step, valid
+}
+
+// interrupted saves what there is and says how to go on.
+func (r *runner) interrupted(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	if saveErr := r.save.save(); saveErr != nil {
+		return fmt.Errorf("interrupted after step %d, and saving failed (the last checkpoint is %s): %w",
+			r.trainer.StepsTaken(), r.save.dir, saveErr)
+	}
+	dir := r.session.dir
+	return &Interrupted{Step: r.trainer.StepsTaken(), Saved: r.save.dir, cause: ctx.Err(),
+		Resume: "chiplm train --resume " + resumeName(dir, filepath.Base(dir))}
+}
+
+func (r *runner) summary() (*Summary, error) {
+	records, err := ReadMetrics(r.session.dir)
+	if err != nil {
+		return nil, err
+	}
+	s := r.session
+	sum := &Summary{Run: s.dir, Checkpoint: r.save.dir, Step: r.trainer.StepsTaken(), Tokens: r.trainer.Tokens(),
+		Seconds: time.Since(r.start).Seconds(), Workers: r.workers,
+		Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256, ModelSHA256: r.save.sum,
+		ConfigHash: s.cfg.Hash(), TokenizerHash: s.tok.Hash(), LossCurve: filepath.Join(s.dir, PlotFile)}
+	if r.seconds > 0 {
+		sum.TokensPerSecond = float64(r.tokens) / r.seconds
+	}
+	step, valid := lastScores(records)
+	if step != nil {
+		sum.Loss = step.Loss
+	}
+	if valid != nil {
+		sum.ValidLoss, sum.ValidBPB = valid.ValidLoss, valid.ValidBPB
+	}
+	runtime.KeepAlive(s.shard) // mapped memory is read until here
+	return sum, nil
+}
