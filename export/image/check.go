@@ -7,6 +7,8 @@ import (
 	"math"
 	"sort"
 	"unicode/utf8"
+
+	"github.com/chiplm/chiplm/configs"
 )
 
 // Result is the outcome of one check.
@@ -49,7 +51,7 @@ func checkPadding(f *File) error {
 		from, to int64
 		what     string
 	}
-	spans := []span{{0, HeaderBytes + int64(len(f.Sections))*sectionBytes, "header"}}
+	spans := []span{{0, HeaderBytes + int64(len(f.Sections))*SectionBytes, "header"}}
 	for _, s := range f.Sections {
 		if s.Name != "DATA" {
 			spans = append(spans, span{s.Offset, s.Offset + s.Bytes, s.Name})
@@ -85,7 +87,7 @@ func checkCodes(f *File) error {
 				var bad bool
 				if t.Bits == 32 {
 					v := float64(math.Float32frombits(le.Uint32(t.Codes[r*t.Stride()+4*c:])))
-					bad = math.IsNaN(v) || math.IsInf(v, 0) || c >= t.Cols && math.Float32bits(float32(v)) != 0
+					bad = !ordinary(v) || c >= t.Cols && math.Float32bits(float32(v)) != 0
 				} else {
 					v := t.Code(r, c)
 					bad = v == MinCode(t.Bits) || c >= t.Cols && v != 0
@@ -99,13 +101,18 @@ func checkCodes(f *File) error {
 	return nil
 }
 
+// ordinary reports whether a float32 is finite and not subnormal: results may not depend on flushing.
+func ordinary(v float64) bool {
+	return v == 0 || math.Abs(v) >= 0x1p-126 && math.Abs(v) <= math.MaxFloat32
+}
+
 func checkScales(f *File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		for r := range t.Rows {
 			for g := range t.Groups() {
 				v := t.Scale(r, g)
-				if !(v >= 0) || math.IsInf(float64(v), 0) || math.Signbit(float64(v)) {
+				if !ordinary(float64(v)) || math.Signbit(float64(v)) {
 					return fmt.Errorf("%w: %s, row %d, group %d is %v", ErrScales, t.Name, r, g, v)
 				}
 			}
@@ -114,9 +121,32 @@ func checkScales(f *File) error {
 	return nil
 }
 
+// checkConfig wants the resolved text, and that sizes and quantisation follow from it.
 func checkConfig(f *File) error {
 	if len(f.Config) == 0 || !utf8.Valid(f.Config) {
 		return fmt.Errorf("%w: %d bytes that are no text", ErrConfig, len(f.Config))
+	}
+	if bytes.Contains(f.Config, []byte("extends")) {
+		return fmt.Errorf("%w: it extends another file, so it is not the resolved text", ErrConfig)
+	}
+	c, err := configs.Parse("CONF", f.Config)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if text, err := c.YAML(); err != nil || !bytes.Equal(text, f.Config) {
+		return fmt.Errorf("%w: it is not in its canonical form", ErrConfig)
+	}
+	want := SizesOf(c)
+	want.TokenizerHash, want.ModelHash = f.Sizes.TokenizerHash, f.Sizes.ModelHash
+	if want != f.Sizes {
+		return fmt.Errorf("%w: it implies %+v, the image has %+v", ErrConfig, want, f.Sizes)
+	}
+	for i, t := range c.Tensors() {
+		got := f.Tensors[i]
+		if t.Quant.Bits != got.Bits || t.Quant.Bits != 32 && (t.Quant.Group != got.Group || ScaleTypeOf(t.Quant) != got.ScaleType) {
+			return fmt.Errorf("%w: it gives %s %d bits in groups of %d, the image %d in groups of %d",
+				ErrConfig, t.Name, t.Quant.Bits, t.Quant.Group, got.Bits, got.Group)
+		}
 	}
 	return nil
 }

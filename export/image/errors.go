@@ -32,9 +32,9 @@ var (
 	ErrTensorCRC = errors.New("wrong tensor checksum")
 	// ErrPadding: bytes between sections or tensors are not zero.
 	ErrPadding = errors.New("padding is not zero")
-	// ErrCodes: a weight has a code that the format refuses, or a value that is not finite.
+	// ErrCodes: a weight has a code that the format refuses, or a value that is subnormal or not finite.
 	ErrCodes = errors.New("bad weight code")
-	// ErrScales: a scale is negative or not finite.
+	// ErrScales: a scale is negative, subnormal or not finite.
 	ErrScales = errors.New("bad weight scale")
 	// ErrRope: the rotary tables have a wrong size or hold no cosines and sines.
 	ErrRope = errors.New("bad rotary tables")

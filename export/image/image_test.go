@@ -16,19 +16,29 @@ import (
 
 // tiny is a model with every kind of tensor: 2, 4, 8 and 32 bits, both scale types, short last groups, experts.
 func tiny() *configs.Config {
-	two, eight, half := 2, 8, configs.ScaleF16
-	zero := 0
-	return &configs.Config{
-		Name: "tiny", VocabSize: 7, DModel: 36, NLayers: 2, NHeads: 2, DFF: 70, ContextLength: 5, PLEDim: 6, Experts: 2,
-		Activation: configs.ReLU, QKNorm: true, RopeTheta: 10000, NormEps: 1e-6,
-		Quant: configs.Quant{
-			Weights: configs.WeightQuant{Bits: 4, Group: 32, Scale: configs.ScaleF32},
-			Classes: map[configs.TensorClass]configs.ClassRule{
-				configs.ClassPLETable:  {Bits: &two, Scale: &half},
-				configs.ClassEmbedding: {Bits: &eight, Group: &zero},
-			},
-		},
+	c, err := configs.Parse("tiny.yaml", []byte(`name: tiny
+vocab_size: 257
+d_model: 36
+n_layers: 2
+n_heads: 2
+d_ff: 70
+context_length: 5
+ple_dim: 6
+tie_embeddings: false
+activation: relu
+experts: 2
+qk_norm: true
+quant:
+  weights: {bits: 4, group: 32, scale: f32}
+  classes:
+    ple_table: {bits: 2, scale: f16}
+    embedding: {bits: 8, group: 0}
+train: {batch_tokens: 20, micro_batch: 4}
+`))
+	if err != nil {
+		panic(err)
 	}
+	return c
 }
 
 // setCode packs one code; written from the table of docs/image.md.
@@ -42,7 +52,11 @@ func setCode(codes []byte, stride, bits, row, col, code int) {
 // testModel fills a model with random codes, and returns the codes it chose by tensor name.
 func testModel(cfg *configs.Config, seed uint64) (*Model, map[string][]int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	m := &Model{Sizes: SizesOf(cfg), Config: []byte("name: tiny\n"), Rope: Rope(cfg)}
+	text, err := cfg.YAML()
+	if err != nil {
+		panic(err)
+	}
+	m := &Model{Sizes: SizesOf(cfg), Config: text, Rope: Rope(cfg)}
 	chosen := map[string][]int{}
 	for i, w := range cfg.Tensors() {
 		t := Tensor{
@@ -117,11 +131,11 @@ func firstFailure(b []byte) error {
 
 // reseal computes all checksums of a changed image anew, as far as its tables can be followed.
 func reseal(b []byte) {
-	if len(b) < HeaderBytes+len(sectionNames)*sectionBytes {
+	if len(b) < HeaderBytes+len(sectionNames)*SectionBytes {
 		return
 	}
 	section := func(i int) []byte {
-		e := b[HeaderBytes+i*sectionBytes:]
+		e := b[HeaderBytes+i*SectionBytes:]
 		off, n := le.Uint64(e[8:]), le.Uint64(e[16:])
 		if off > uint64(len(b)) || n > uint64(len(b))-off {
 			return nil
@@ -140,7 +154,7 @@ func reseal(b []byte) {
 		le.PutUint32(e[108:], c)
 	}
 	for i := range sectionNames {
-		le.PutUint32(b[HeaderBytes+i*sectionBytes+4:], crc32.ChecksumIEEE(section(i)))
+		le.PutUint32(b[HeaderBytes+i*SectionBytes+4:], crc32.ChecksumIEEE(section(i)))
 	}
 	le.PutUint32(b[28:], 0)
 	le.PutUint32(b[28:], crc32.ChecksumIEEE(b))
@@ -277,7 +291,7 @@ func TestRefusals(t *testing.T) {
 		{"eps NaN", ErrSizes, true, put(at["MODL"]+40, 0x7fc00000)},
 		{"scale 0", ErrSizes, true, put(at["MODL"]+44, 0)},
 		{"no c_t", ErrSizes, true, put(at["MODL"]+52, 0)},
-		{"another vocabulary", ErrTensors, true, put(at["MODL"], 8)},
+		{"another vocabulary", ErrTensors, true, put(at["MODL"], 258)},
 		{"tensor count", ErrTensors, true, put(at["MODL"]+60, 3)},
 		{"tensor name", ErrTensors, true, func(b []byte) { b[entry("ple_table", 0)] = 'q' }},
 		{"tensor name tail", ErrTensors, true, func(b []byte) { b[entry("ple_table", 40)] = 'q' }},
@@ -312,9 +326,12 @@ func TestRefusals(t *testing.T) {
 		{"tokenizer merge", ErrTokenizer, true, put(at["TOKN"]+20+24+8, 4)},
 		{"tokenizer merge id", ErrTokenizer, true, put(at["TOKN"]+20+24+8, 4000)},
 		{"golden length", ErrGolden, true, put(at["GOLD"], 4)},
-		{"golden id", ErrGolden, true, put(at["GOLD"]+16, 7)},
+		{"golden id", ErrGolden, true, put(at["GOLD"]+16, 257)},
 		{"golden order", ErrGolden, true, put(at["GOLD"]+16+12+12, 0x40400000)},
 		{"configuration", ErrConfig, true, func(b []byte) { b[at["CONF"]] = 0xff }},
+		{"configuration of another model", ErrConfig, true, put(at["MODL"]+40, 0x3f800000)},
+		{"configuration of other bits", ErrConfig, true, put(entry("token_embedding", 60), 64)},
+		{"norm subnormal", ErrCodes, true, put(f.Tensor("output_norm").CodesOffset, 1)},
 	}
 	for _, c := range cases {
 		b := bytes.Clone(good)
@@ -351,7 +368,7 @@ func TestInnerChecksums(t *testing.T) {
 		t.Errorf("section: %v", err)
 	}
 	b = bytes.Clone(good)
-	data := HeaderBytes + 6*sectionBytes
+	data := HeaderBytes + 6*SectionBytes
 	from := le.Uint64(b[data+8:])
 	n := le.Uint64(b[data+16:])
 	b[from] ^= 1

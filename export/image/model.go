@@ -14,7 +14,7 @@ const (
 	Align        = 64 // of sections, codes and scales
 	BlockBytes   = 16 // of packed codes
 	TailBytes    = 64 // padding after the last section, so that vector loads may run past the end
-	sectionBytes = 32
+	SectionBytes = 32 // of an entry of the section table
 	sizesBytes   = 128
 	tensorBytes  = 128
 	nameBytes    = 48

@@ -183,12 +183,12 @@ func readSections(f *File) error {
 	if n != uint32(len(sectionNames)) {
 		return fmt.Errorf("%w: %d sections, version %d has %d", ErrSections, n, Version, len(sectionNames))
 	}
-	end := int64(HeaderBytes + len(sectionNames)*sectionBytes)
+	end := int64(HeaderBytes + len(sectionNames)*SectionBytes)
 	if f.Bytes < end {
 		return fmt.Errorf("%w: the file ends inside the table", ErrSections)
 	}
 	for i, name := range sectionNames {
-		e := f.data[HeaderBytes+i*sectionBytes:][:sectionBytes]
+		e := f.data[HeaderBytes+i*SectionBytes:][:SectionBytes]
 		if got := string(e[:4]); got != name {
 			return fmt.Errorf("%w: section %d is %q, not %s", ErrSections, i, got, name)
 		}

@@ -27,7 +27,7 @@ func Encode(m *Model) ([]byte, error) {
 	}
 	const tens, data = 2, 6
 	var offsets [len(sectionNames)]int64
-	at := roundUp(HeaderBytes + int64(len(sectionNames))*sectionBytes)
+	at := roundUp(HeaderBytes + int64(len(sectionNames))*SectionBytes)
 	for i := range sectionNames {
 		offsets[i] = at
 		switch i {
@@ -57,7 +57,7 @@ func Encode(m *Model) ([]byte, error) {
 		if i != data {
 			copy(file[offsets[i]:], bodies[i])
 		}
-		e := file[HeaderBytes+i*sectionBytes:]
+		e := file[HeaderBytes+i*SectionBytes:]
 		copy(e, name)
 		le.PutUint32(e[4:], crc32.ChecksumIEEE(bodies[i]))
 		le.PutUint64(e[8:], uint64(offsets[i]))

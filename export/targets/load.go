@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 	"path"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -31,21 +31,19 @@ func Builtin() []string {
 	for _, e := range entries {
 		names = append(names, strings.TrimSuffix(e.Name(), path.Ext(e.Name())))
 	}
-	sort.Strings(names)
+	slices.Sort(names)
 	return names
 }
 
 // Load finds a target: a built-in name such as esp32s3, or the path of a YAML file.
 func Load(nameOrPath string) (*Target, error) {
-	base := strings.TrimSuffix(nameOrPath, ".yaml")
-	for _, n := range Builtin() {
-		if base == n && !fileExists(nameOrPath) {
-			src, err := builtin.ReadFile(n + ".yaml")
-			if err != nil {
-				return nil, err
-			}
-			return Parse(n+".yaml", src)
+	name := strings.TrimSuffix(nameOrPath, ".yaml")
+	if slices.Contains(Builtin(), name) && (name == nameOrPath || !fileExists(nameOrPath)) {
+		src, err := builtin.ReadFile(name + ".yaml")
+		if err != nil {
+			return nil, err
 		}
+		return Parse(name+".yaml", src)
 	}
 	f, err := os.Open(nameOrPath)
 	if err != nil {

@@ -1,0 +1,108 @@
+package export
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/export/placement"
+	"github.com/chiplm/chiplm/export/targets"
+)
+
+// Command is `chiplm export`.
+func Command() *cobra.Command {
+	var target, out, root string
+	var asJSON bool
+	var over Overrides
+	c := &cobra.Command{
+		Use:   "export [CHECKPOINT]",
+		Short: "Write a checkpoint as an image for a chip, with its memory placement, and verify it",
+		Long: `Write a checkpoint as an image for a chip.
+
+The weights are quantised as they were trained, placed into the chip's memories, and written with
+tokenizer and golden. The C engine then loads the image and runs the golden, whose digest the training
+graph computed: "verified" means that both agree on every bit of every logit. Only a verified export
+gets its final name.
+
+CHECKPOINT is a checkpoint or a run (then its newest checkpoint); without it, the newest of all runs.
+The output folder holds model.clm, placement (text and JSON), sizes (text and JSON), golden.json, and
+manifest.json with the SHA-256 of each. An older export there is replaced; any other folder is refused.
+
+Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
+		Example: `  chiplm export --target esp32s3
+  chiplm export checkpoints/runs/combo --target my-board.yaml --out /tmp/combo
+  chiplm export float-run --bits 4 --group 64 --bits ple_table=2`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chip, err := targets.Load(target)
+			if err != nil {
+				return err
+			}
+			path := ""
+			if len(args) > 0 {
+				path = args[0]
+			} else if path, err = checkpoints.Newest(root); err != nil {
+				return err
+			}
+			ck, err := checkpoints.LoadModel(path)
+			if err != nil {
+				return err
+			}
+			for _, n := range ck.Notes {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
+			}
+			b, err := BuildImage(cmd.Context(), ck, Options{Target: chip, Overrides: over})
+			if err != nil {
+				return err
+			}
+			for _, n := range b.Notes {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
+			}
+			if out == "" {
+				out = filepath.Join("exports", b.Config.Name+"-"+chip.Name)
+			}
+			m, err := Write(cmd.Context(), out, ck, b)
+			if err != nil {
+				return err
+			}
+			r := &report{Out: out, Checkpoint: ck.Dir, Manifest: m, Layout: b.Layout}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), r)
+			}
+			return r.print(cmd.OutOrStdout())
+		},
+	}
+	c.Flags().StringVar(&target, "target", "esp32s3", "chip: "+strings.Join(targets.Builtin(), ", ")+", or a YAML file")
+	c.Flags().StringVar(&out, "out", "", "output folder (default exports/MODEL-TARGET)")
+	c.Flags().StringVar(&root, "runs", checkpoints.DefaultRoot, "where the newest run is looked for")
+	c.Flags().StringSliceVar(&over.Bits, "bits", nil, "quantise after training: bits 2, 4 or 8, or CLASS=BITS")
+	c.Flags().StringSliceVar(&over.Group, "group", nil, "quantise after training: columns that share a scale, or CLASS=COLUMNS")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// report is what the command prints.
+type report struct {
+	Out        string            `json:"out"`
+	Checkpoint string            `json:"checkpoint"`
+	Manifest   *Manifest         `json:"manifest"`
+	Layout     *placement.Layout `json:"placement"`
+}
+
+func (r *report) print(w io.Writer) error {
+	if err := r.Layout.WriteSummary(w); err != nil {
+		return err
+	}
+	m := r.Manifest
+	how := ""
+	if m.PostTraining {
+		how = " (quantised after training)"
+	}
+	_, err := fmt.Fprintf(w, "\n%s: %d parameters%s, image of %d bytes\nverified: the C engine and the training graph agree to the bit (digest %s)\n",
+		filepath.Join(r.Out, ImageFile), m.Parameters, how, m.Files[ImageFile].Bytes, m.Digest)
+	return err
+}

@@ -1,0 +1,223 @@
+package export
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+
+	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/engine"
+	"github.com/chiplm/chiplm/export/image"
+)
+
+// The files of an export folder.
+const (
+	ImageFile     = "model.clm"
+	GoldenFile    = "golden.json"
+	PlacementText = "placement.txt"
+	PlacementJSON = "placement.json"
+	SizesText     = "sizes.txt"
+	SizesJSON     = "sizes.json"
+	ManifestFile  = "manifest.json"
+)
+
+// ErrFolder is wrapped when the output folder exists and is no export folder, so that nothing else is overwritten.
+var ErrFolder = errors.New("not an export folder")
+
+// manifestKind marks a folder as ours.
+const manifestKind = "chiplm export"
+
+// Manifest says what an export folder holds and what it was made from.
+type Manifest struct {
+	Kind          string              `json:"kind"`
+	Version       int                 `json:"version"`
+	Model         string              `json:"model"`
+	Target        string              `json:"target"`
+	Parameters    int                 `json:"parameters"`
+	Step          int                 `json:"step"`
+	PostTraining  bool                `json:"post_training_quantisation"`
+	Verified      bool                `json:"verified"`
+	Digest        string              `json:"golden_digest"`
+	ModelHash     string              `json:"model_sha256"`
+	TokenizerHash string              `json:"tokenizer_sha256"`
+	ConfigHash    string              `json:"config_sha256"` // of the configuration in the image
+	CorpusHash    string              `json:"corpus_sha256"`
+	Files         map[string]FileHash `json:"files"`
+}
+
+// FileHash is a file's size and SHA-256.
+type FileHash struct {
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Write puts an export folder at dir: written and verified beside it under a temporary name, synced, then renamed. An
+// older export folder there is replaced; anything else is refused with [ErrFolder] and left alone.
+func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built) (*Manifest, error) {
+	if err := replaceable(dir); err != nil {
+		return nil, err
+	}
+	dir = filepath.Clean(dir)
+	parent := filepath.Dir(dir)
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".*.tmp")
+	if err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	defer os.RemoveAll(tmp) // does nothing after the rename
+	m, err := fill(ctx, tmp, ck, b)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(tmp, 0o755); err != nil {
+		return nil, fmt.Errorf("export: %w", err)
+	}
+	if err := syncDir(tmp); err != nil {
+		return nil, err
+	}
+	if err := swap(tmp, dir); err != nil {
+		return nil, err
+	}
+	return m, syncDir(parent)
+}
+
+// fill writes all files of the folder and verifies the image that was written.
+func fill(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built) (*Manifest, error) {
+	path := filepath.Join(dir, ImageFile)
+	if err := image.WriteFile(path, b.Model); err != nil {
+		return nil, err
+	}
+	f, err := image.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("the image that was just written cannot be read: %w", err)
+	}
+	if err := verify(path); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	sizes := sizesOf(f)
+	g := describeGolden(&b.Model.Golden, b.Tokenizer)
+	for name, write := range map[string]func(io.Writer) error{
+		GoldenFile:    func(w io.Writer) error { return writeJSON(w, g) },
+		PlacementText: b.Layout.Write,
+		PlacementJSON: func(w io.Writer) error { return writeJSON(w, b.Layout) },
+		SizesText:     sizes.write,
+		SizesJSON:     func(w io.Writer) error { return writeJSON(w, sizes) },
+	} {
+		if err := intoFile(filepath.Join(dir, name), write); err != nil {
+			return nil, err
+		}
+	}
+	m := &Manifest{
+		Kind: manifestKind, Version: 1, Model: b.Config.Name, Target: b.Target.Name, Parameters: b.Config.Parameters(),
+		Step: ck.State.Step, PostTraining: b.PostTraining, Verified: true, Digest: g.Digest, ModelHash: ck.ModelSHA256,
+		TokenizerHash: b.Tokenizer.Hash(), ConfigHash: b.Config.Hash(), CorpusHash: ck.State.CorpusHash,
+	}
+	if m.Files, err = hashFiles(dir); err != nil {
+		return nil, err
+	}
+	return m, intoFile(filepath.Join(dir, ManifestFile), func(w io.Writer) error { return writeJSON(w, m) })
+}
+
+// verify loads an image into the C engine and runs its golden.
+func verify(path string) error {
+	im, err := engine.OpenImage(path)
+	if err != nil {
+		return fmt.Errorf("the engine refuses the image: %w", err)
+	}
+	defer im.Close()
+	if err := engine.Verify(im); err != nil {
+		return fmt.Errorf("NOT verified: engine and trainer disagree: %w", err)
+	}
+	return nil
+}
+
+// replaceable allows a path that does not exist, an empty folder, and an older export folder.
+func replaceable(dir string) error {
+	entries, err := os.ReadDir(dir)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("%s: %w (%w): choose another folder with --out", dir, ErrFolder, err)
+	case len(entries) == 0:
+		return nil
+	}
+	text, err := os.ReadFile(filepath.Join(dir, ManifestFile))
+	var m Manifest
+	if err == nil {
+		err = json.Unmarshal(text, &m)
+	}
+	if err != nil || m.Kind != manifestKind {
+		return fmt.Errorf("%s exists and is %w (no %s of ours): choose another folder with --out, or remove it", dir, ErrFolder, ManifestFile)
+	}
+	for _, e := range entries {
+		if _, ours := m.Files[e.Name()]; !ours && e.Name() != ManifestFile {
+			return fmt.Errorf("%s is an export folder with something more in it (%s), which would be lost; it is %w to replace: move that file, or choose another folder with --out",
+				dir, e.Name(), ErrFolder)
+		}
+	}
+	return nil
+}
+
+// swap renames tmp to dir; an older folder there steps aside and is removed last, or comes back when the rename fails.
+func swap(tmp, dir string) error {
+	old := tmp + ".old"
+	err := os.Rename(dir, old)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("export: %w", err)
+	}
+	had := err == nil
+	if err := os.Rename(tmp, dir); err != nil {
+		if had {
+			err = errors.Join(err, os.Rename(old, dir))
+		}
+		return fmt.Errorf("export: %w", err)
+	}
+	if had {
+		return os.RemoveAll(old)
+	}
+	return nil
+}
+
+func hashFiles(dir string) (map[string]FileHash, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Name() < entries[j].Name() })
+	out := map[string]FileHash{}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			return nil, err
+		}
+		sum := sha256.Sum256(b)
+		out[e.Name()] = FileHash{int64(len(b)), hex.EncodeToString(sum[:])}
+	}
+	return out, nil
+}
+
+// syncDir makes renames within a folder last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return fmt.Errorf("export: %w", err)
+	}
+	defer d.Close()
+	if err := d.Sync(); err != nil {
+		return fmt.Errorf("export: sync %s: %w", dir, err)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package export
+
+import (
+	"fmt"
+	"math"
+	"sort"
+
+	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/export/image"
+)
+
+// The golden's prompt: end-of-text, then the start of this text, up to goldenIDs ids in all.
+const (
+	goldenText = "Once upon a time, there was a little girl named Lily. She loved to play outside in the park with her best friend."
+	goldenIDs  = 32
+	goldenTop  = 8
+)
+
+// golden runs the prompt through the training graph in exact mode. The graph quantises the weights itself, by the
+// configuration, so a fault in the image's packing cannot hide in it.
+func golden(c *configs.Config, tensors map[string][]float32, tok *bpe.Tokenizer) (image.Golden, error) {
+	ids := append([]int32{tok.EOT()}, tok.Encode(nil, []byte(goldenText))...)
+	ids = ids[:min(len(ids), goldenIDs, c.ContextLength)]
+	w := arch.NewWeights(c)
+	for i, t := range w.Tensors {
+		copy(w.Data[i], tensors[t.Name])
+	}
+	g, err := arch.Build(c, w, arch.Options{Batch: 1, Seq: len(ids), Exact: true, Logits: true})
+	if err != nil {
+		return image.Golden{}, err
+	}
+	defer g.Close()
+	none := make([]int32, len(ids)) // no position is scored
+	for i := range none {
+		none[i] = -1
+	}
+	if _, err := g.Run(ids, none); err != nil {
+		return image.Golden{}, err
+	}
+	logits := g.Logits()
+	if len(logits) != len(ids)*c.VocabSize {
+		return image.Golden{}, fmt.Errorf("the graph gave %d logits for %d positions of %d", len(logits), len(ids), c.VocabSize)
+	}
+	for i, v := range logits {
+		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
+			return image.Golden{}, fmt.Errorf("position %d, token %d: the logit is %v; first tensor at fault: %s; take an earlier checkpoint",
+				i/c.VocabSize, i%c.VocabSize, v, g.FirstNonFinite())
+		}
+	}
+	out := image.Golden{Digest: digest(ids, logits), Top: top(logits[len(logits)-c.VocabSize:], goldenTop)}
+	for _, id := range ids {
+		out.Prompt = append(out.Prompt, uint32(id))
+	}
+	return out, nil
+}
+
+// digest is FNV-1a-64 over position, id and the bits of all logits of each position, little endian.
+func digest(ids []int32, logits []float32) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	word := func(v uint32) {
+		for range 4 {
+			h = (h ^ uint64(v&0xff)) * 0x100000001b3
+			v >>= 8
+		}
+	}
+	vocab := len(logits) / len(ids)
+	for p, id := range ids {
+		word(uint32(p))
+		word(uint32(id))
+		for _, v := range logits[p*vocab : (p+1)*vocab] {
+			word(math.Float32bits(v))
+		}
+	}
+	return h
+}
+
+// top lists the k best tokens by (logit down, id up).
+func top(logits []float32, k int) []image.Scored {
+	order := make([]int, len(logits))
+	for i := range order {
+		order[i] = i
+	}
+	sort.SliceStable(order, func(a, b int) bool { return logits[order[a]] > logits[order[b]] })
+	var out []image.Scored
+	for _, i := range order[:min(k, len(order))] {
+		out = append(out, image.Scored{ID: uint32(i), Logit: logits[i]})
+	}
+	return out
+}

@@ -1,0 +1,106 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/export/image"
+)
+
+// ErrCheck is returned when a check of an image failed; what failed has been printed.
+var ErrCheck = errors.New("the image is not right")
+
+// checkReport is what `chiplm image check` prints.
+type checkReport struct {
+	File     string       `json:"file"`
+	Bytes    int64        `json:"bytes"`
+	Checks   []checkEntry `json:"checks"`
+	Verified bool         `json:"verified"`
+}
+
+type checkEntry struct {
+	Name  string `json:"name"`
+	OK    bool   `json:"ok"`
+	Error string `json:"error,omitempty"`
+}
+
+func checkCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "check IMAGE",
+		Short: "Run every check on an image, and its golden in the C engine",
+		Long: `Run every check on an image: its form, all checksums, codes, scales, tables, tokenizer and padding, then
+its golden in the C engine. The last line says verified when all passed. The exit status is 1 otherwise.`,
+		Example: "  chiplm image check exports/combo-esp32s3/model.clm",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r, err := checkFile(args[0])
+			if err != nil {
+				return err
+			}
+			out := cmd.OutOrStdout()
+			if asJSON {
+				err = writeJSON(out, r)
+			} else {
+				for _, e := range r.Checks {
+					if e.OK {
+						_, err = fmt.Fprintf(out, "ok      %s\n", e.Name)
+					} else {
+						_, err = fmt.Fprintf(out, "FAILED  %s: %s\n", e.Name, e.Error)
+					}
+				}
+				if r.Verified {
+					_, err = fmt.Fprintf(out, "verified: %s, %d bytes\n", r.File, r.Bytes)
+				}
+			}
+			if err != nil {
+				return err
+			}
+			if !r.Verified {
+				return fmt.Errorf("%s: %w: export the checkpoint again", args[0], ErrCheck)
+			}
+			return nil
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+// checkFile runs all checks; the engine is asked only about an image that the reader accepts whole.
+func checkFile(path string) (*checkReport, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file; give the model.clm of an export folder", path)
+	}
+	_, results, err := image.Check(f, info.Size())
+	if err != nil {
+		return nil, err
+	}
+	r := &checkReport{File: path, Bytes: info.Size(), Verified: true}
+	add := func(name string, err error) {
+		e := checkEntry{Name: name, OK: err == nil}
+		if err != nil {
+			e.Error = err.Error()
+			r.Verified = false
+		}
+		r.Checks = append(r.Checks, e)
+	}
+	for _, c := range results {
+		add(c.Name, c.Err)
+	}
+	if r.Verified {
+		add("golden in the C engine", verify(path))
+	}
+	return r, nil
+}

@@ -1,0 +1,134 @@
+package export
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/export/image"
+)
+
+// imageInfo is what `chiplm image info` prints.
+type imageInfo struct {
+	File      string               `json:"file"`
+	Bytes     int64                `json:"bytes"`
+	Version   int                  `json:"version"`
+	CRC       string               `json:"crc32"`
+	Params    int64                `json:"parameters"`
+	Sizes     image.Sizes          `json:"sizes"`
+	Model     string               `json:"model_sha256"`
+	TokHash   string               `json:"tokenizer_sha256"`
+	Config    string               `json:"config"`
+	Sections  []image.Section      `json:"sections"`
+	Tensors   []tensorInfo         `json:"tensors"`
+	Tokenizer image.TokenizerFacts `json:"tokenizer"`
+	Golden    goldenInfo           `json:"golden"`
+}
+
+type tensorInfo struct {
+	Name   string     `json:"name"`
+	Rows   int        `json:"rows"`
+	Cols   int        `json:"columns"`
+	Bits   int        `json:"bits"`
+	Group  int        `json:"group"`
+	Scale  string     `json:"scale"`
+	Tier   image.Tier `json:"tier"`
+	Codes  int        `json:"code_bytes"`
+	Scales int        `json:"scale_bytes"`
+	Offset int64      `json:"offset"`
+}
+
+func infoCommand() *cobra.Command {
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "info IMAGE",
+		Short: "Print header, sizes, configuration, tensors, tokenizer and golden of an image",
+		Long: `Print what an image holds: header, sections, model sizes, configuration, a line per tensor with its
+tier, tokenizer and golden. A damaged image is refused; chiplm image check says where it is damaged.`,
+		Example: "  chiplm image info exports/combo-esp32s3/model.clm",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := image.Open(args[0])
+			if err != nil {
+				return err
+			}
+			info, err := describe(args[0], f)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), info)
+			}
+			return info.print(cmd.OutOrStdout())
+		},
+	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func describe(path string, f *image.File) (*imageInfo, error) {
+	facts, err := f.TokenizerFacts()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	tok, err := bpe.FromImage(f.Tokenizer)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	info := &imageInfo{
+		File: path, Bytes: f.Bytes, Version: image.Version, CRC: fmt.Sprintf("%08x", f.CRC), Sizes: f.Sizes,
+		Model: hex.EncodeToString(f.Sizes.ModelHash[:]), TokHash: hex.EncodeToString(f.Sizes.TokenizerHash[:]),
+		Config: string(f.Config), Sections: f.Sections, Tokenizer: facts, Golden: describeGolden(&f.Golden, tok),
+	}
+	for i := range f.Tensors {
+		t := &f.Tensors[i]
+		info.Params += int64(t.Parameters())
+		info.Tensors = append(info.Tensors, tensorInfo{t.Name, t.Rows, t.Cols, t.Bits, t.Group,
+			[]string{"", "f32", "f16"}[t.ScaleType], t.Tier, len(t.Codes), len(t.Scales), t.CodesOffset})
+	}
+	return info, nil
+}
+
+func (i *imageInfo) print(w io.Writer) error {
+	var b strings.Builder
+	s := &i.Sizes
+	fmt.Fprintf(&b, "%s: image version %d, %d bytes, CRC-32 %s, %d parameters\n\n", i.File, i.Version, i.Bytes, i.CRC, i.Params)
+	fmt.Fprintf(&b, "vocab_size %d, d_model %d, n_layers %d, n_heads %d, d_ff %d, context_length %d, ple_dim %d, experts %d\n",
+		s.VocabSize, s.DModel, s.NLayers, s.NHeads, s.DFF, s.ContextLength, s.PLEDim, s.Experts)
+	fmt.Fprintf(&b, "activation %s, tied head %v, qk_norm %v, norm_eps %g\n", s.Activation, s.TiedHead, s.QKNorm, s.NormEps)
+	fmt.Fprintf(&b, "model     %s\ntokenizer %s\n\n", i.Model, i.TokHash)
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "section\toffset\tbytes\tcrc32\t")
+	for _, x := range i.Sections {
+		fmt.Fprintf(tw, "%s\t%d\t%d\t%08x\t\n", x.Name, x.Offset, x.Bytes, x.CRC)
+	}
+	tw.Flush()
+	fmt.Fprintln(&b)
+	tw = tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "tensor\tshape\tbits\tgroup\tscales\ttier\tcodes\tscales\toffset")
+	for _, t := range i.Tensors {
+		group, scale := fmt.Sprint(t.Group), t.Scale
+		if t.Group == 0 {
+			group = "row"
+		}
+		if t.Bits == 32 {
+			group, scale = "-", "-"
+		}
+		fmt.Fprintf(tw, "%s\t%d x %d\t%d\t%s\t%s\t%s\t%d\t%d\t%d\n", t.Name, t.Rows, t.Cols, t.Bits, group, scale, t.Tier, t.Codes, t.Scales, t.Offset)
+	}
+	tw.Flush()
+	fmt.Fprintf(&b, "\ntokenizer: %s, %d entries, %d merges, end-of-text %d\n", i.Tokenizer.Kind, i.Tokenizer.Entries, i.Tokenizer.Merges, i.Tokenizer.EOT)
+	g := &i.Golden
+	fmt.Fprintf(&b, "golden: digest %s over %d tokens of %q; then most likely:", g.Digest, len(g.Prompt), g.Text)
+	for _, t := range g.Top {
+		fmt.Fprintf(&b, " %q", t.Text)
+	}
+	fmt.Fprintf(&b, "\n\nconfiguration:\n%s", i.Config)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
