@@ -34,7 +34,7 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 	}
 	c := l.Cost
 	fmt.Fprintf(&b, "\nEstimated by a model, not measured (full head, every neuron read):\n")
-	fmt.Fprintf(&b, "  %.2f ms at the start, %.2f in the middle, %.2f at the end of the context; %.1f tokens per second on average\n",
+	fmt.Fprintf(&b, "  %.2f ms at the start, %.2f in the middle, %.2f at the end of the context; %.1f tokens a second\n",
 		c.StartMs, c.MiddleMs, c.EndMs, c.PerSec)
 	_, err := io.WriteString(w, b.String())
 	return err
