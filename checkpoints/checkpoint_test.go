@@ -20,7 +20,7 @@ import (
 
 const tinyModel = `vocab_size: 260
 d_model: 4
-n_layers: 2
+n_layers: 1
 n_heads: 2
 d_ff: 6
 context_length: 8

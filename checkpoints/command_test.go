@@ -47,8 +47,8 @@ func TestInfo(t *testing.T) {
 	}
 	fits(t, out)
 	for _, want := range []string{
-		"tiny: 2,430 parameters",
-		"vocabulary 260, width 4, 2 layers, 2 heads, feed-forward 6 (relu)",
+		"tiny: 1,738 parameters",
+		"vocabulary 260, width 4, layers 1, heads 2, feed-forward 6 (relu)",
 		"weights of 4 bits, a scale (f32) per 64 columns; activations of 8 bits",
 		"step 1,200, 19,200 tokens, 2,400 sequences, 2 workers",
 		"last 2.2500, best validation 1.5000",
@@ -63,7 +63,7 @@ func TestInfo(t *testing.T) {
 	if line := lineOf(out, "output_norm"); strings.Join(strings.Fields(line), " ") != "output_norm 4 32 -0.5 3.536 4 2" {
 		t.Errorf("have %q", line)
 	}
-	if line := lineOf(out, "layers.1.qkv"); !strings.Contains(line, "12x4       4/64") {
+	if line := lineOf(out, "layers.0.qkv"); !strings.Contains(line, "12x4       4/64") {
 		t.Errorf("have %q", line)
 	}
 
@@ -85,7 +85,7 @@ func TestInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	back, err := configs.Parse("x.yaml", []byte(got.A.Config))
-	if err != nil || back.Hash() != c.Config.Hash() || got.A.State.Step != 1200 || got.A.Parameters != 2430 || len(got.A.Tensors) != len(c.Tensors) || got.B != nil {
+	if err != nil || back.Hash() != c.Config.Hash() || got.A.State.Step != 1200 || got.A.Parameters != 1738 || len(got.A.Tensors) != len(c.Tensors) || got.B != nil {
 		t.Errorf("%v, have %+v", err, got)
 	}
 }
@@ -115,7 +115,7 @@ func TestInfoOfTwo(t *testing.T) {
 		"train.lr":      "train.lr 0.005 0.25",
 		"layers.0.down": "layers.0.down 4x6 0.5 0.1021 1 no", // 0.5 / sqrt(24)
 		"layers.0.up":   "layers.0.up 6x4 0 0 1 no",
-		"layers.1.up":   "layers.1.up 6x4 0 0 0 yes",
+		"layers.0.gate": "layers.0.gate 6x4 0 0 0 yes",
 	} {
 		if got := strings.Join(strings.Fields(lineOf(out, name)), " "); got != want {
 			t.Errorf("have %q, want %q", got, want)

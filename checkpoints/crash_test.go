@@ -124,7 +124,7 @@ func operations(t *testing.T) int {
 // Whichever single operation fails, the save says so and leaves the run as it was.
 func TestAFailingDisk(t *testing.T) {
 	n := operations(t)
-	if n < 40 {
+	if n < 35 {
 		t.Fatalf("only %d operations were counted", n)
 	}
 	for at := 1; at <= n; at++ {
@@ -245,7 +245,7 @@ func TestKill(t *testing.T) {
 		saveForever(t, run)
 		return
 	}
-	rounds := 25
+	rounds := 20
 	if testing.Short() {
 		rounds = 5
 	}

@@ -18,7 +18,7 @@ const width = 100
 func describe(c *configs.Config) (model, quant []string) {
 	model = []string{
 		fmt.Sprintf("%s: %s parameters", c.Name, thousands(int64(c.Parameters()))),
-		fmt.Sprintf("vocabulary %d, width %d, %d layers, %d heads, feed-forward %d (%s)", c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.DFF, c.Activation),
+		fmt.Sprintf("vocabulary %d, width %d, layers %d, heads %d, feed-forward %d (%s)", c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.DFF, c.Activation),
 	}
 	more := fmt.Sprintf("context %d", c.ContextLength)
 	if c.PLEDim > 0 {
