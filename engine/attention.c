@@ -38,28 +38,6 @@ CHIPLM_INLINE void mix(const int16_t *shares, const int8_t *values, uint32_t n, 
     }
 }
 
-/* The largest of n floats, n >= 1. Which of several equal ones is taken makes no difference. */
-CHIPLM_INLINE float largest(const float *v, uint32_t n) {
-    float lane[8];
-    for (uint32_t j = 0; j < 8; j++) {
-        lane[j] = v[0];
-    }
-    uint32_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        for (uint32_t j = 0; j < 8; j++) {
-            lane[j] = v[i + j] > lane[j] ? v[i + j] : lane[j];
-        }
-    }
-    float m = lane[0];
-    for (uint32_t j = 1; j < 8; j++) {
-        m = lane[j] > m ? lane[j] : m;
-    }
-    for (; i < n; i++) {
-        m = v[i] > m ? v[i] : m;
-    }
-    return m;
-}
-
 CHIPLM_CLONES bool chiplm_attend(const int8_t *query, float query_scale, chiplm_head head, uint32_t n, uint32_t d,
                                  float c, chiplm_attention scratch, float *o) {
     float *weights = scratch.weights;
@@ -82,7 +60,7 @@ CHIPLM_CLONES bool chiplm_attend(const int8_t *query, float query_scale, chiplm_
     for (uint32_t t = 0; t < n; t++) {
         weights[t] = ((float)sums[t] * (query_scale * head.key_scales[t])) * c;
     }
-    const float m = largest(weights, n);
+    const float m = chiplm_largest(weights, n);
     for (uint32_t t = 0; t < n; t++) {
         weights[t] = chiplm_exp(weights[t] - m);
     }

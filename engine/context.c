@@ -11,7 +11,7 @@ enum { MAX_BATCH = 1024, ALIGNMENT = 64 };
 /* Where each part of the arena starts. One function computes it for both chiplm_arena_bytes and chiplm_start. */
 typedef struct layout {
     uint64_t tensors, layers, x, h, y, wide, mix, table_row, routes, shares, chosen, all, which;
-    uint64_t input_codes, input_scales, tile_codes, tile_scales;
+    uint64_t input_codes, input_scales, tile_codes, tile_scales, strips, strips_bytes;
     uint64_t attention_weights, attention_shares, attention_sums, query;
     uint64_t total;
     uint64_t wide_columns, input_stride;
@@ -62,6 +62,8 @@ static layout plan(const chiplm_image *image, uint32_t batch) {
     l.input_scales = take(at, batch, sizeof(float));
     l.tile_codes = take(at, larger(CHIPLM_TILE * l.input_stride, padded(row)), sizeof(int16_t));
     l.tile_scales = take(at, CHIPLM_TILE * groups, sizeof(float));
+    l.strips_bytes = chiplm_strips_bytes(batch, l.input_stride);
+    l.strips = take(at, 1, l.strips_bytes);
     l.attention_weights = take(at, m->context_length, sizeof(float));
     l.attention_shares = take(at, m->context_length, sizeof(int16_t));
     l.attention_sums = take(at, larger(m->context_length, width), sizeof(int32_t));
@@ -175,6 +177,9 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     lm->inputs.stride = (size_t)l.input_stride;
     lm->tile.codes = (void *)(base + l.tile_codes);
     lm->tile.scales = (void *)(base + l.tile_scales);
+    if (l.strips_bytes > 0) {
+        lm->tile.strips = (void *)(base + l.strips);
+    }
     lm->attention.weights = (void *)(base + l.attention_weights);
     lm->attention.shares = (void *)(base + l.attention_shares);
     lm->attention.sums = (void *)(base + l.attention_sums);

@@ -1,6 +1,7 @@
 /* Unpacking of codes, and the product of quantised matrices with quantised vectors. */
 #include "linear.h"
 
+#include "across.h"
 #include "numerics.h"
 
 CHIPLM_CLONES void chiplm_unpack(const uint8_t *codes, size_t stride, uint32_t bits, int16_t *out) {
@@ -70,16 +71,14 @@ CHIPLM_INLINE int32_t dot(const int16_t *w, const int16_t *x, uint32_t n) {
  * that the compiler unrolls the dot product. */
 CHIPLM_INLINE float row_times(const int16_t *w, const int16_t *x, const float *scales, uint32_t columns,
                               uint32_t group) {
-    float acc = 0.0f;
+    float acc = -0.0f; /* adding to it changes no bit, not even the sign of a zero */
     uint32_t g = 0;
     uint32_t i = 0;
     for (; i + group <= columns; i += group, g++) {
-        const float part = (float)dot(w + i, x + i, group) * scales[g];
-        acc = g == 0 ? part : acc + part; /* not 0 + part: that would lose the sign of a zero */
+        acc = acc + (float)dot(w + i, x + i, group) * scales[g];
     }
     if (i < columns) {
-        const float part = (float)dot(w + i, x + i, (columns - i + 15U) & ~15U) * scales[g];
-        acc = g == 0 ? part : acc + part;
+        acc = acc + (float)dot(w + i, x + i, (columns - i + 15U) & ~15U) * scales[g];
     }
     return acc;
 }
@@ -111,9 +110,31 @@ CHIPLM_CLONES static void tile_times(const int16_t *w, size_t ldw, const float *
     }
 }
 
+uint64_t chiplm_strips_bytes(uint32_t batch, uint64_t padded) {
+    if (!CHIPLM_ACROSS || batch < CHIPLM_LEAST) {
+        return 0;
+    }
+    return (batch + CHIPLM_STRIP - 1U) / CHIPLM_STRIP * padded * CHIPLM_STRIP * sizeof(int16_t);
+}
+
+/* How many of n positions go across: all whole strips, and the rest if it is worth it. */
+static size_t count_across(const chiplm_tensor *w, chiplm_tile tile, size_t n) {
+    if (tile.strips == NULL || w->bits > 4) {
+        return 0;
+    }
+    return n % CHIPLM_STRIP < CHIPLM_LEAST ? n - n % CHIPLM_STRIP : n;
+}
+
 void chiplm_product(const chiplm_tensor *w, uint32_t first, uint32_t rows, chiplm_inputs x, const uint32_t *which,
                     size_t n, chiplm_tile tile, float *y, size_t ldy) {
     const size_t ldw = ((size_t)w->columns + CHIPLM_PAD - 1) / CHIPLM_PAD * CHIPLM_PAD;
+    const size_t across = count_across(w, tile, n);
+#if CHIPLM_ACROSS
+    for (size_t i = 0; i < across; i += CHIPLM_STRIP) {
+        const uint32_t count = across - i < CHIPLM_STRIP ? (uint32_t)(across - i) : CHIPLM_STRIP;
+        chiplm_lay_across(x, which + i, count, (uint32_t)ldw, tile.strips + i * ldw);
+    }
+#endif
     for (uint32_t r = 0; r < rows; r += CHIPLM_TILE) {
         const uint32_t height = rows - r < CHIPLM_TILE ? rows - r : CHIPLM_TILE;
         for (uint32_t i = 0; i < height; i++) {
@@ -121,7 +142,13 @@ void chiplm_product(const chiplm_tensor *w, uint32_t first, uint32_t rows, chipl
             chiplm_unpack(w->codes.at + (size_t)row * w->stride, w->stride, w->bits, tile.codes + i * ldw);
             chiplm_unpack_scales(w, row, tile.scales + i * w->groups);
         }
-        for (size_t i = 0; i < n; i++) {
+#if CHIPLM_ACROSS
+        for (size_t i = 0; i < across; i += CHIPLM_STRIP) {
+            const uint32_t count = across - i < CHIPLM_STRIP ? (uint32_t)(across - i) : CHIPLM_STRIP;
+            chiplm_tile_across(w, tile, height, tile.strips + i * ldw, x.scales, which + i, count, y + r, ldy);
+        }
+#endif
+        for (size_t i = across; i < n; i++) {
             const size_t b = which[i];
             tile_times(tile.codes, ldw, tile.scales, w->groups, height, w->columns, w->group, x.codes + b * x.stride,
                        x.scales[b], y + b * ldy + r);

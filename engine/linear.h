@@ -21,11 +21,16 @@ typedef struct chiplm_inputs {
     size_t stride;
 } chiplm_inputs;
 
-/* Scratch of a tile: CHIPLM_TILE rows of padded codes, and of float scales. */
+/* Scratch of a product: CHIPLM_TILE rows of padded codes and of float scales, and the codes of the inputs laid across
+ * (across.h; chiplm_strips_bytes of them, null when that is 0). */
 typedef struct chiplm_tile {
     int16_t *codes;
     float *scales;
+    int16_t *strips;
 } chiplm_tile;
+
+/* Bytes of chiplm_tile.strips for blocks of batch positions and inputs of padded columns. */
+uint64_t chiplm_strips_bytes(uint32_t batch, uint64_t padded);
 
 /* y[which[i]][r] = W[first + r] * x[which[i]] for r < rows and i < n; y has rows of ldy floats. */
 void chiplm_product(const chiplm_tensor *w, uint32_t first, uint32_t rows, chiplm_inputs x, const uint32_t *which,

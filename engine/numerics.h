@@ -48,13 +48,19 @@ CHIPLM_INLINE float chiplm_from_bits(uint32_t u) {
 
 CHIPLM_INLINE bool chiplm_finite(float x) { return (chiplm_bits(x) & 0x7fffffffU) < 0x7f800000U; }
 
+/* c ? a : b without a branch: compilers then vectorise the loops around it. */
+CHIPLM_INLINE float chiplm_select(bool c, float a, float b) {
+    const uint32_t mask = 0U - (uint32_t)c;
+    return chiplm_from_bits((chiplm_bits(a) & mask) | (chiplm_bits(b) & ~mask));
+}
+
 /* Rounds to the nearest integer, ties to even, for abs(t) < 2^22. */
 CHIPLM_INLINE float chiplm_rne(float t) { return (t + 0x1.8p23f) - 0x1.8p23f; }
 
 /* e to the x, for x clamped to -86..86: a reduction to abs(r) <= ln(2)/2 in two steps, then a polynomial. */
 CHIPLM_INLINE float chiplm_exp(float x) {
-    x = x > -86.0f ? x : -86.0f;
-    x = x < 86.0f ? x : 86.0f;
+    x = chiplm_select(x > -86.0f, x, -86.0f);
+    x = chiplm_select(x < 86.0f, x, 86.0f);
     const float n = chiplm_rne(x * 0x1.715476p+0f);
     const float r = (x - n * 0x1.63p-1f) - n * (-0x1.bd0106p-13f);
     float p = 0x1.a01a02p-13f;
@@ -108,6 +114,28 @@ CHIPLM_INLINE float chiplm_dot8(const float *a, const float *b, size_t n) {
         p[j] += a[i + j] * b[i + j];
     }
     return chiplm_join8(p);
+}
+
+/* The largest of n floats, n >= 1. Which of several equal ones is taken makes no difference. */
+CHIPLM_INLINE float chiplm_largest(const float *v, size_t n) {
+    float lane[8];
+    for (size_t j = 0; j < 8; j++) {
+        lane[j] = v[0];
+    }
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        for (size_t j = 0; j < 8; j++) {
+            lane[j] = v[i + j] > lane[j] ? v[i + j] : lane[j];
+        }
+    }
+    float m = lane[0];
+    for (size_t j = 1; j < 8; j++) {
+        m = lane[j] > m ? lane[j] : m;
+    }
+    for (; i < n; i++) {
+        m = v[i] > m ? v[i] : m;
+    }
+    return m;
 }
 
 /* 1 / root mean square of x, the factor of rmsnorm. */

@@ -146,10 +146,7 @@ CHIPLM_CLONES chiplm_status chiplm_score(const float *logits, uint32_t n, int32_
     if (magnitude >= 0x7f800000U) {
         return CHIPLM_ERR_NOT_FINITE;
     }
-    float m = logits[0];
-    for (uint32_t i = 1; i < n; i++) {
-        m = logits[i] > m ? logits[i] : m;
-    }
+    const float m = chiplm_largest(logits, n);
     float p[8] = {0};
     uint32_t i = 0;
     for (; i + 8 <= n; i += 8) {
