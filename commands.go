@@ -1,8 +1,26 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/data"
+	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/eval"
+	"github.com/chiplm/chiplm/export"
+	"github.com/chiplm/chiplm/train"
+)
 
 // commands are the subcommands, in the order of the road from text to chip.
 func commands() []*cobra.Command {
-	return nil
+	return []*cobra.Command{
+		data.Command(),
+		bpe.Command(func(path string) (bpe.Corpus, error) { return data.Open(path) }),
+		train.Command(),
+		checkpoints.Command(),
+		eval.Command(),
+		eval.SampleCommand(),
+		export.Command(),
+		export.ImageCommand(),
+	}
 }

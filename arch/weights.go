@@ -1,6 +1,8 @@
 package arch
 
 import (
+	"fmt"
+
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -27,4 +29,17 @@ func (w *Weights) Get(name string) []float32 {
 		return w.Data[i]
 	}
 	return nil
+}
+
+// WeightsOf copies the parameters of a model from tensors by name. It fails when one is missing or of another size.
+func WeightsOf(cfg *configs.Config, tensors map[string][]float32) (*Weights, error) {
+	w := NewWeights(cfg)
+	for i, t := range w.Tensors {
+		from, ok := tensors[t.Name]
+		if !ok || len(from) != t.Len() {
+			return nil, fmt.Errorf("tensor %s has %d values where the configuration has %d", t.Name, len(from), t.Len())
+		}
+		copy(w.Data[i], from)
+	}
+	return w, nil
 }

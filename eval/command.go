@@ -1,0 +1,103 @@
+package eval
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/spf13/cobra"
+)
+
+// Command is `chiplm eval`.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "eval",
+		Short: "Score models on held-out stories",
+	}
+	cmd.AddCommand(bpbCommand())
+	return cmd
+}
+
+func bpbCommand() *cobra.Command {
+	var (
+		storiesPath, runs, reference string
+		n, workers                   int
+		asJSON                       bool
+	)
+	cmd := &cobra.Command{
+		Use:   "bpb [MODEL...]",
+		Short: "Bits per byte of models on held-out stories, as the chip will compute it",
+		Long: `Scores each MODEL on the same held-out stories: the C engine runs the model's own 4-bit weights
+with its own tokenizer, which is what the chip computes, bit for bit. Bits per byte count the raw
+bytes of the stories, so models with different tokenizers compare.
+
+MODEL is a checkpoint, a run (its newest checkpoint), an image, or a folder that export wrote;
+without one, the newest checkpoint of all runs is scored. The stories are the held-out text
+recorded when the model was trained, or those of --stories.`,
+		Example: `  chiplm eval bpb
+  chiplm eval bpb checkpoints/runs/combo --stories tinystories-valid.txt --n 1000
+  chiplm eval bpb checkpoints/runs/combo --reference trainer --json`,
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			if reference != "" && reference != "trainer" {
+				return fmt.Errorf("--reference %q is unknown; the one reference is trainer", reference)
+			}
+			if n < 0 || workers < 1 {
+				return fmt.Errorf("--n must be 0 (all) or more and --workers 1 or more, not %d and %d", n, workers)
+			}
+			if len(args) == 0 {
+				args = []string{""}
+			}
+			var subjects []*subject
+			defer func() {
+				for _, s := range subjects {
+					if e := s.close(); err == nil {
+						err = e
+					}
+				}
+			}()
+			for _, path := range args {
+				s, err := openSubject(cmd.Context(), path, runs)
+				if err != nil {
+					return err
+				}
+				subjects = append(subjects, s)
+			}
+			corpus, err := heldOut(storiesPath, subjects)
+			if err != nil {
+				return err
+			}
+			stories, err := ReadStories(cmd.Context(), corpus, n)
+			if err != nil {
+				return err
+			}
+			report := Report{Stories: stories}
+			progress := progressTo(cmd.ErrOrStderr(), stories.Bytes)
+			for _, s := range subjects {
+				row, err := scoreSubject(cmd.Context(), s, stories, workers, reference == "trainer", progress)
+				if err != nil {
+					return err
+				}
+				report.Models = append(report.Models, row)
+			}
+			if asJSON {
+				return writeJSON(cmd.OutOrStdout(), report)
+			}
+			return report.write(cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&storiesPath, "stories", "", "held-out stories (default: those recorded in the checkpoint)")
+	f.IntVar(&n, "n", 5000, "score the first `N` stories; 0 scores all")
+	f.StringVar(&reference, "reference", "", "also score with the training graph in float and in exact mode: trainer")
+	f.IntVar(&workers, "workers", runtime.NumCPU(), "stories scored at the same time; the result is the same for any number")
+	f.StringVar(&runs, "runs", "checkpoints/runs", "where the newest run is looked for")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func writeJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}

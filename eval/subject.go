@@ -1,0 +1,92 @@
+package eval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/engine"
+	"github.com/chiplm/chiplm/export"
+)
+
+// subject is a model to be scored or to write: an image in the engine, and the checkpoint it was made from unless the
+// image came from a file.
+type subject struct {
+	name       string
+	path       string
+	config     *configs.Config
+	tokenizer  *bpe.Tokenizer
+	image      *engine.Image
+	checkpoint *checkpoints.Checkpoint
+}
+
+// openSubject opens an image file, a folder that export wrote, a checkpoint or a run. An empty path is the newest
+// checkpoint of all runs under root.
+func openSubject(ctx context.Context, path, root string) (*subject, error) {
+	if path == "" {
+		newest, err := checkpoints.Newest(root)
+		if err != nil {
+			return nil, err
+		}
+		path = newest
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w; name a checkpoint, a run, an image, or a folder that export wrote", err)
+	}
+	if !info.IsDir() {
+		return openImage(path)
+	}
+	if image := filepath.Join(path, export.ImageFile); exists(image) {
+		return openImage(image)
+	}
+	return openCheckpoint(ctx, path)
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func openImage(path string) (*subject, error) {
+	im, err := engine.OpenImage(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &subject{path: path, image: im}
+	if s.config, err = configs.Parse(path, im.Config()); err == nil {
+		s.tokenizer, err = bpe.FromImage(im.Tokenizer())
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), im.Close())
+	}
+	s.name = s.config.Name
+	return s, nil
+}
+
+func openCheckpoint(ctx context.Context, path string) (*subject, error) {
+	ck, err := checkpoints.LoadModel(path)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := bpe.Parse(ck.Tokenizer)
+	if err != nil {
+		return nil, fmt.Errorf("the tokenizer of %s: %w", ck.Dir, err)
+	}
+	built, err := export.BuildImage(ctx, ck, export.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("packing %s: %w", ck.Dir, err)
+	}
+	im, err := engine.NewImage(built.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the image of %s: %w", ck.Dir, err)
+	}
+	return &subject{name: ck.Config.Name, path: ck.Dir, config: ck.Config, tokenizer: tok, image: im, checkpoint: ck}, nil
+}
+
+func (s *subject) close() error { return s.image.Close() }

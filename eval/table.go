@@ -1,0 +1,37 @@
+package eval
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+)
+
+// write prints the report as a table of at most 100 columns.
+func (r *Report) write(w io.Writer) error {
+	fmt.Fprintf(w, "stories  %s: the first %d, %d bytes, sha256 %.12s\n", r.Stories.Path, r.Stories.Count, r.Stories.Bytes, r.Stories.SHA256)
+	for _, m := range r.Models {
+		fmt.Fprintf(w, "model    %s: %s\n", m.Model, m.Path)
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "model\tparameters\timage\tread/token\ttext B/token\tbits/byte\twith end\tnats/token\t")
+	for _, m := range r.Models {
+		fmt.Fprintf(t, "%.20s\t%d\t%.2f MB\t%.1f kB\t%.3f\t%.4f\t%.4f\t%.4f\t\n", m.Model, m.Parameters,
+			float64(m.ImageBytes)/1e6, float64(m.BytesReadPerToken)/1e3, m.TextBytesPerToken,
+			m.BitsPerByte, m.BitsPerByteWithEnd, m.NatsPerToken)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if len(r.Models) == 0 || r.Models[0].Reference == nil {
+		return nil
+	}
+	fmt.Fprintln(w, "\nThe training graph on the same stories:")
+	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "model\tfloat bits/byte\tfake-quant bits/byte\tengine bits/byte\tengine - fake-quant, nats/token\t")
+	for _, m := range r.Models {
+		fmt.Fprintf(t, "%.20s\t%.4f\t%.4f\t%.4f\t%+.6f\t\n", m.Model, m.Reference.Float.BitsPerByte,
+			m.Reference.FakeQuant.BitsPerByte, m.BitsPerByte, m.Reference.NatsDifference)
+	}
+	return t.Flush()
+}
