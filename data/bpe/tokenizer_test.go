@@ -68,7 +68,10 @@ func FuzzRoundTrip(f *testing.F) {
 			if got := tok.Decode(nil, ids); !bytes.Equal(got, text) {
 				t.Fatalf("%q came back as %q", text, got)
 			}
-			if want := slowEncode(tok, text); len(text) < 200 && !slices.Equal(ids, want) {
+			if len(text) > 300 {
+				continue
+			}
+			if want := slowEncode(tok, text); !slices.Equal(ids, want) {
 				t.Fatalf("%q: ids %v, want %v", text, ids, want)
 			}
 		}
