@@ -15,7 +15,7 @@ type reference struct {
 	cos, sin []float32
 	quant    map[string]*qat.Matrix
 	tables   map[string][]float32 // dequantised
-	keys     [][][]vector8 // [layer][head][position]
+	keys     [][][]vector8        // [layer][head][position]
 	values   [][][]vector8
 }
 
