@@ -138,7 +138,7 @@ func verify(path string) error {
 	}
 	defer im.Close()
 	if err := engine.Verify(im); err != nil {
-		return fmt.Errorf("NOT verified: engine and trainer disagree: %w", err)
+		return fmt.Errorf("engine and training graph disagree: %w", err)
 	}
 	return nil
 }

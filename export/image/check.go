@@ -126,7 +126,7 @@ func checkConfig(f *File) error {
 	if len(f.Config) == 0 || !utf8.Valid(f.Config) {
 		return fmt.Errorf("%w: %d bytes that are no text", ErrConfig, len(f.Config))
 	}
-	if bytes.Contains(f.Config, []byte("extends")) {
+	if bytes.HasPrefix(f.Config, []byte("extends:")) || bytes.Contains(f.Config, []byte("\nextends:")) {
 		return fmt.Errorf("%w: it extends another file, so it is not the resolved text", ErrConfig)
 	}
 	c, err := configs.Parse("CONF", f.Config)

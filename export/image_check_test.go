@@ -1,0 +1,52 @@
+package export
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chiplm/chiplm/export/image"
+)
+
+func TestImageCheck(t *testing.T) {
+	path, b := imageFile(t)
+	text, _, err := run(t, ImageCommand(), "check", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	if last := lines[len(lines)-1]; !strings.HasPrefix(last, "verified: ") {
+		t.Errorf("the last line is %q", last)
+	}
+	if !strings.Contains(text, "ok      golden in the C engine") || strings.Contains(text, "FAILED") {
+		t.Error(text)
+	}
+
+	// A golden that only the engine can find wrong.
+	m := *b.Model
+	m.Golden.Digest++
+	if err := image.WriteFile(path, &m); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err = run(t, ImageCommand(), "check", path)
+	if !errors.Is(err, ErrCheck) || strings.Contains(text, "verified:") || !strings.Contains(text, "FAILED  golden in the C engine") {
+		t.Errorf("%v\n%s", err, text)
+	}
+
+	// Damage that any reader finds; JSON tells where, and the exit is an error all the same.
+	b.Bytes[4] = 9
+	if err := os.WriteFile(path, b.Bytes, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err = run(t, ImageCommand(), "check", path, "--json")
+	var r checkReport
+	if jsonErr := json.Unmarshal([]byte(text), &r); jsonErr != nil {
+		t.Fatal(jsonErr)
+	}
+	last := r.Checks[len(r.Checks)-1]
+	if !errors.Is(err, ErrCheck) || r.Verified || last.Name != "version" || last.OK {
+		t.Errorf("%v %+v", err, r)
+	}
+}
