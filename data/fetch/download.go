@@ -109,6 +109,9 @@ func (d *download) run(ctx context.Context) (*Result, error) {
 	defer d.out.Close()
 	d.state = readState(d.part)
 	if err := d.attempts(ctx); err != nil {
+		if d.size() == 0 {
+			d.drop()
+		}
 		return nil, err
 	}
 	return d.finish(ctx)

@@ -346,6 +346,9 @@ func TestAnswersWithoutTheFile(t *testing.T) {
 		r.Retries = 3
 		_, err := Get(context.Background(), r)
 		failed(t, r, err, c.want)
+		if entries, _ := os.ReadDir(filepath.Dir(r.Path)); len(entries) != 0 {
+			t.Errorf("%d: %s is left behind", code, entries[0].Name())
+		}
 		if len(s.requests) != c.requests {
 			t.Errorf("%d: %d requests, want %d", code, len(s.requests), c.requests)
 		}
