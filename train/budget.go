@@ -12,10 +12,10 @@ import (
 func printBudget(w io.Writer, cfg *configs.Config, plan Plan, corpusTokens int64, workers int) {
 	b := cfg.Budget()
 	fmt.Fprintf(w, "%s: what a model of these sizes costs (bytes as in an image)\n", cfg.Name)
-	fmt.Fprintf(w, "  %-10s %-10s %4s %7s %12s %12s %11s %12s\n",
+	fmt.Fprintf(w, "  %-10s %-16s %4s %7s %12s %12s %11s %12s\n",
 		"tensors", "a token", "bits", "number", "parameters", "code bytes", "scale bytes", "bytes/token")
 	row := func(class, reading, bits string, c configs.ClassBudget) {
-		fmt.Fprintf(w, "  %-10s %-10s %4s %7d %12s %12s %11s %12s\n", class, reading, bits, c.Tensors,
+		fmt.Fprintf(w, "  %-10s %-16s %4s %7d %12s %12s %11s %12s\n", class, reading, bits, c.Tensors,
 			thousands(c.Parameters), thousands(c.Codes), thousands(c.Scales), thousands(c.TokenRead))
 	}
 	for _, c := range b.Classes {
@@ -25,10 +25,10 @@ func printBudget(w io.Writer, cfg *configs.Config, plan Plan, corpusTokens int64
 	fmt.Fprintf(w, "arithmetic: %.2f MFLOP per token in training (6 x %s weights in products, and causal attention)\n",
 		float64(b.TrainFLOP)/1e6, thousands(b.Products))
 	tokens := int64(plan.Steps) * plan.TokensPerStep
-	fmt.Fprintf(w, "training: %s tokens, %.2f passes over the corpus, in %s steps of %d x %d x %d tokens "+
-		"(micro-batches, sequences, context)\n", thousands(tokens), float64(tokens)/float64(corpusTokens),
-		thousands(int64(plan.Steps)), plan.MicroBatches, cfg.Train.MicroBatch, cfg.ContextLength)
-	fmt.Fprintf(w, "memory: about %s MB on %d workers\n", thousands(predictMemory(cfg, workers)/1e6), workers)
+	fmt.Fprintf(w, "training: %s tokens (%.2f passes) in %s steps of %d micro-batches x %d sequences x %d tokens\n",
+		thousands(tokens), float64(tokens)/float64(corpusTokens), thousands(int64(plan.Steps)), plan.MicroBatches,
+		cfg.Train.MicroBatch, cfg.ContextLength)
+	fmt.Fprintf(w, "memory: about %s MB with workers=%d\n", thousands(predictMemory(cfg, workers)/1e6), workers)
 }
 
 // thousands writes a number with commas.

@@ -47,7 +47,7 @@ func PlotLoss(dir, title string, records []Record) error {
 		p.Add(vline, points)
 		p.Legend.Add("held-out", vline, points)
 	}
-	p.Legend.Top = true
+	p.Legend.Top, p.Legend.XOffs, p.Legend.Padding = true, vg.Points(-8), vg.Points(2)
 	low, high := bounds(train, valid)
 	p.Y.Min, p.Y.Max = low, high
 
@@ -65,13 +65,15 @@ func PlotLoss(dir, title string, records []Record) error {
 	return nil
 }
 
-// curves picks the points out of the metrics; the training curve is smoothed over about twenty steps.
+// curves picks the points out of the metrics; the training curve is a running mean over up to twenty steps, fewer in a
+// short run.
 func curves(records []Record) (train, valid plotter.XYs) {
 	mean, weight := 0.0, 0.0
+	fresh := 1 / min(max(float64(len(records))/50, 1), 20)
 	for _, r := range records {
 		x := float64(r.Tokens) / 1e6
 		if r.BPB != nil {
-			mean, weight = mean*0.95+*r.BPB*0.05, weight*0.95+0.05
+			mean, weight = mean+(*r.BPB-mean)*fresh, weight+(1-weight)*fresh
 			train = append(train, plotter.XY{X: x, Y: mean / weight})
 		}
 		if r.ValidBPB != nil {

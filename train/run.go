@@ -59,6 +59,9 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	rep := newReporter(log, quiet)
 	s, err := openSession(ctx, o, rep.Note)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("interrupted before the first step; no checkpoint was written: %w", ctx.Err())
+		}
 		return nil, err
 	}
 	defer s.close()

@@ -171,8 +171,9 @@ func (s *session) tokenise(ctx context.Context, say note) (err error) {
 		return err
 	}
 	h := s.shard.Header()
-	say("corpus: %s, %d stories, %.1f MB, %d tokens, %.2f bytes per token; held out: %s", s.corpus.Info().Name, h.Stories,
-		float64(h.RawBytes)/1e6, h.Tokens, float64(h.RawBytes)/float64(h.Tokens-h.Stories), s.heldOut.Info().Name)
+	say("corpus: %s, %s stories, %.1f MB; held out: %s", s.corpus.Info().Name, thousands(h.Stories),
+		float64(h.RawBytes)/1e6, s.heldOut.Info().Name)
+	say("tokens: %s, %.2f bytes of text per token", thousands(h.Tokens), float64(h.RawBytes)/float64(h.Tokens-h.Stories))
 	return nil
 }
 
