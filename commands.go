@@ -6,6 +6,7 @@ import (
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/shards"
 	"github.com/chiplm/chiplm/eval"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/train"
@@ -13,8 +14,10 @@ import (
 
 // commands are the subcommands, in the order of the road from text to chip.
 func commands() []*cobra.Command {
+	text := data.Command()
+	text.AddCommand(shards.Command())
 	return []*cobra.Command{
-		data.Command(),
+		text,
 		bpe.Command(func(path string) (bpe.Corpus, error) { return data.Open(path) }),
 		train.Command(),
 		checkpoints.Command(),

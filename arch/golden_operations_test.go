@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat"
 )
 
 // goldenCase is one operation of testdata/operations.json: inputs, output y, the gradient dy that flows in, and the
@@ -178,7 +179,7 @@ func TestGoldenOperations(t *testing.T) {
 				specs: map[string]configs.Tensor{}, quant: map[string]*weight{},
 				opt: Options{Batch: max(a.Batch, 1), Seq: max(a.Positions, rows/max(a.Batch, 1)), Train: true, Float: c.Mode == "float"}}
 			b.ids, b.target = vector(b.graph, "ids", a.IDs), vector(b.graph, "targets", a.Targets)
-			b.cosines, b.sines = Rotary(b.opt.Seq, max(a.D, 2), max(a.Theta, 1))
+			b.cosines, b.sines = qat.Rotary(b.opt.Seq, max(a.D, 2), max(a.Theta, 1))
 			o := &goldenOperation{builder: b, t: t, c: c, inputs: map[string]*gorgonia.Node{}}
 			o.run()
 		})

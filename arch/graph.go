@@ -10,6 +10,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat"
 )
 
 // Options say what a graph computes.
@@ -107,7 +108,7 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 	}
 	b.ids = vector(b.graph, "ids", g.ids)
 	b.target = vector(b.graph, "targets", g.targets)
-	b.cosines, b.sines = Rotary(opt.Seq, cfg.DModel/cfg.NHeads, cfg.RopeTheta)
+	b.cosines, b.sines = qat.Rotary(opt.Seq, cfg.DModel/cfg.NHeads, cfg.RopeTheta)
 
 	loss := b.model()
 	if b.err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/splitmix"
 )
 
 // embeddingStd is the standard deviation with which embeddings start. The tied head multiplies by it, so that the first
@@ -39,26 +40,14 @@ func InitWeights(cfg *configs.Config, seed int64) *Weights {
 func fillNormal(dst []float32, std float64, seed int64, name string) {
 	h := fnv.New64a()
 	h.Write([]byte(name))
-	state := splitmix{state: uint64(seed)}
-	state = splitmix{state: state.next() ^ h.Sum64()}
+	random := splitmix.New(uint64(seed), h.Sum64())
 	for i := range dst {
 		sum := int64(0)
 		for range 3 {
-			for z := state.next(); z != 0; z >>= 16 {
+			for z := random.Next(); z != 0; z >>= 16 {
 				sum += int64(z & 0xffff)
 			}
 		}
 		dst[i] = float32(float64(2*sum-12*0xffff) / (2 * 0x10000) * std)
 	}
-}
-
-// splitmix is the splitmix64 generator (Steele, Lea and Flood 2014).
-type splitmix struct{ state uint64 }
-
-func (s *splitmix) next() uint64 {
-	s.state += 0x9e3779b97f4a7c15
-	z := s.state
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
 }

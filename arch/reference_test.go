@@ -40,7 +40,7 @@ func dot(a, b []int8) (sum int32) {
 
 func newReference(t *testing.T, cfg *configs.Config, w *Weights) *reference {
 	r := &reference{cfg: cfg, w: w, quant: map[string]*qat.Matrix{}, tables: map[string][]float32{}}
-	r.cos, r.sin = Rotary(cfg.ContextLength, cfg.DModel/cfg.NHeads, cfg.RopeTheta)
+	r.cos, r.sin = qat.Rotary(cfg.ContextLength, cfg.DModel/cfg.NHeads, cfg.RopeTheta)
 	for i, tensor := range w.Tensors {
 		if tensor.Quant.Bits == 32 {
 			continue

@@ -71,11 +71,11 @@ func heldOut(path string, subjects []*subject) (data.Corpus, error) {
 
 // scoreSubject scores one model, and asks the training graph too if reference is set.
 func scoreSubject(ctx context.Context, s *subject, stories *Stories, workers int, reference bool,
-	progress func(stage string) (step func(bytes int), done func())) (Row, error) {
+	show func(stage string) (step func(bytes int), done func())) (Row, error) {
 
 	start := time.Now()
 	run := func(stage string, newScorer func() (scorer, error)) (Score, error) {
-		step, done := progress(stage)
+		step, done := show(stage)
 		defer done()
 		return scoreStories(ctx, stories, s.tokenizer, s.config.ContextLength, workers, newScorer, step)
 	}

@@ -7,6 +7,8 @@ import (
 	"runtime"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/progress"
 )
 
 // Command is `chiplm eval`.
@@ -72,9 +74,16 @@ recorded when the model was trained, or those of --stories.`,
 				return err
 			}
 			report := Report{Stories: stories}
-			progress := progressTo(cmd.ErrOrStderr(), stories.Bytes)
+			show := func(stage string) (func(int), func()) {
+				bar := progress.NewBytes(cmd.ErrOrStderr(), stage)
+				var done int64
+				return func(bytes int) {
+					done += int64(bytes)
+					bar.Update(done, stories.Bytes)
+				}, bar.Done
+			}
 			for _, s := range subjects {
-				row, err := scoreSubject(cmd.Context(), s, stories, workers, reference == "trainer", progress)
+				row, err := scoreSubject(cmd.Context(), s, stories, workers, reference == "trainer", show)
 				if err != nil {
 					return err
 				}

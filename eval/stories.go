@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 
 	"github.com/chiplm/chiplm/data"
@@ -21,9 +20,6 @@ type Stories struct {
 	texts [][]byte
 }
 
-// errEnough ends the reading of a corpus.
-var errEnough = errors.New("enough stories")
-
 // ReadStories reads the first n stories of a corpus, or all if n is 0 or there are fewer.
 func ReadStories(ctx context.Context, corpus data.Corpus, n int) (*Stories, error) {
 	s := &Stories{Path: corpus.Info().Path}
@@ -34,11 +30,11 @@ func ReadStories(ctx context.Context, corpus data.Corpus, n int) (*Stories, erro
 		hash.Write(story)
 		hash.Write([]byte{0})
 		if len(s.texts) == n {
-			return errEnough
+			return data.ErrStop
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errEnough) {
+	if err != nil {
 		return nil, err
 	}
 	if len(s.texts) == 0 {

@@ -23,9 +23,9 @@ const (
 func golden(c *configs.Config, tensors map[string][]float32, tok *bpe.Tokenizer) (image.Golden, error) {
 	ids := append([]int32{tok.EOT()}, tok.Encode(nil, []byte(goldenText))...)
 	ids = ids[:min(len(ids), goldenIDs, c.ContextLength)]
-	w := arch.NewWeights(c)
-	for i, t := range w.Tensors {
-		copy(w.Data[i], tensors[t.Name])
+	w, err := arch.WeightsOf(c, tensors)
+	if err != nil {
+		return image.Golden{}, err
 	}
 	g, err := arch.Build(c, w, arch.Options{Batch: 1, Seq: len(ids), Exact: true, Logits: true})
 	if err != nil {

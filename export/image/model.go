@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat"
 )
 
 // Format constants of version 1.
@@ -134,21 +135,10 @@ func (s *Sizes) config() *configs.Config {
 	}
 }
 
-// Rope computes the rotary tables: cosines then sines, float32 [context_length, d/2] each, of the angles
-// t * theta^(-2i/d) taken in double.
+// Rope lays out the rotary tables: cosines then sines, float32 [context_length, d/2] each.
 func Rope(c *configs.Config) []float32 {
-	d := c.DModel / c.NHeads
-	half := d / 2
-	n := c.ContextLength * half
-	out := make([]float32, 2*n)
-	for t := range c.ContextLength {
-		for i := range half {
-			a := float64(t) * math.Pow(c.RopeTheta, -2*float64(i)/float64(d))
-			out[t*half+i] = float32(math.Cos(a))
-			out[n+t*half+i] = float32(math.Sin(a))
-		}
-	}
-	return out
+	cosines, sines := qat.Rotary(c.ContextLength, c.DModel/c.NHeads, c.RopeTheta)
+	return append(cosines, sines...)
 }
 
 // Tensor is one tensor with its packed codes and scales, laid out as docs/image.md says.
