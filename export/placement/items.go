@@ -41,51 +41,22 @@ func (i Item) table() bool { return i.RowReads > 0 && i.Weights == 0 }
 // the share 1/E, a table one row. The tied embedding is read whole as the head, and a row of it as the embedding.
 func Items(c *configs.Config) []Item {
 	var out []Item
-	experts := float64(max(c.Experts, 1))
-	shared := map[string]bool{} // tensors of which a token reads one expert's rows
-	for l := range c.NLayers {
-		for _, p := range []string{configs.Gate, configs.Up, configs.Down} {
-			shared[configs.LayerTensor(l, p)] = true
-		}
-	}
-	for _, t := range c.Tensors() {
-		x := image.Tensor{Rows: t.Rows(), Cols: t.Cols(), Bits: t.Quant.Bits, Group: t.Quant.Group, ScaleType: image.ScaleTypeOf(t.Quant)}
-		codes := image.CodesBytes(x.Bits, x.Rows, x.Cols)
-		stored := x.StoredBytes()
-		row := float64(stored) / float64(x.Rows)
+	for _, t := range c.Budget().Tensors {
+		row := float64(t.Codes+t.Scales) / float64(t.Rows())
 		it := Item{
-			Name: t.Name, Class: t.Class, Bits: x.Bits,
-			Bytes:     align(codes, image.Align) + align(stored-codes, image.Align),
-			ReadBytes: float64(stored), Weights: float64(t.Len()),
+			Name: t.Name, Class: t.Class, Bits: t.Quant.Bits,
+			Bytes:     align(t.Codes, image.Align) + align(t.Scales, image.Align),
+			ReadBytes: float64(t.TokenRead), Weights: float64(t.Products),
 		}
-		accesses := 1 // a row's codes, and its scales elsewhere
-		if x.Bits != 32 {
-			accesses = 2
-		}
-		switch {
-		case t.Class == configs.ClassPLETable || t.Name == configs.TokenEmbedding && !c.TieEmbeddings:
-			it.ReadBytes, it.RowBytes, it.RowReads, it.Weights = row, row, accesses, 0
-		case t.Name == configs.TokenEmbedding:
-			it.ReadBytes += row
-			it.RowBytes, it.RowReads = row, accesses
-		case t.Class == configs.ClassNorm:
-			it.Weights = 0
-		case shared[t.Name]:
-			it.ReadBytes /= experts
-			it.Weights /= experts
+		if t.Class == configs.ClassPLETable || t.Class == configs.ClassEmbedding {
+			it.RowBytes, it.RowReads = row, 1
+			if t.Scales > 0 {
+				it.RowReads = 2 // the row's codes, and its scales elsewhere
+			}
 		}
 		out = append(out, it)
 	}
 	return out
-}
-
-// BytesPerToken is the number of bytes of weights that a token reads.
-func BytesPerToken(c *configs.Config) float64 {
-	var n float64
-	for _, i := range Items(c) {
-		n += i.ReadBytes
-	}
-	return n
 }
 
 func align(n, to int64) int64 { return (n + to - 1) / to * to }

@@ -63,7 +63,7 @@ func TestItems(t *testing.T) {
 		}
 	}
 	// 1,802,240 weights take part in products; beside them the two rows and the norms: 19 vectors of 128 and one of 64.
-	if got, want := BytesPerToken(combo()), 1802240*0.5625+72+216+4*(19*128+64); got != want {
+	if got, want := combo().Budget().Total.TokenRead, int64(1802240*9/16+72+216+4*(19*128+64)); got != want {
 		t.Errorf("bytes per token: %v, want %v", got, want)
 	}
 	c := combo()
