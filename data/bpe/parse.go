@@ -145,15 +145,10 @@ func byteLevelOrNull(field string, raw json.RawMessage) error {
 	if isNull(raw) {
 		return nil
 	}
-	return byteLevel(field, raw, flag)
-}
-
-// byteLevel accepts an object of type ByteLevel; the field add_prefix_space must pass a check.
-func byteLevel(field string, raw json.RawMessage, prefix func(string, json.RawMessage) error) error {
 	var p parser
 	return p.object(field, raw, map[string]func(string, json.RawMessage) error{
 		"type":             one("ByteLevel"),
-		"add_prefix_space": prefix,
+		"add_prefix_space": flag,
 	}, map[string]func(string, json.RawMessage) error{
 		"trim_offsets": flag,
 		"use_regex":    flag,
