@@ -23,15 +23,17 @@ func infoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "info [A [B]]",
 		Short: "Show a checkpoint, or how two differ",
-		Long: `Show what a checkpoint holds: the model, where its training stands, the hashes of everything that
-went into it, and for each tensor its shape, bits per weight and columns per scale, mean, root mean
-square, largest absolute value, and how many values are not finite.
+		Long: `Show what a checkpoint holds: the model, where its training stands, the hashes of everything
+that went into it, and for each tensor its shape, bits per weight and columns per scale, mean,
+root mean square, largest absolute value, and how many values are not finite.
 
 With two checkpoints, show how they differ: the keys of the model file, and for each tensor the
-largest and the root-mean-square difference, and how many values changed. Differences are no error.
+largest and the root-mean-square difference, and how many values changed. Differences are no
+error.
 
-A and B are checkpoints or runs; of a run the newest complete checkpoint is taken. Without A it is
-the newest of all runs under ` + DefaultRoot + `. Every file is checked against the hash stored with it.`,
+A and B are checkpoints or runs; of a run the newest complete checkpoint is taken. Without A it
+is the newest of all runs under ` + DefaultRoot + `.
+Every file is checked against the hash stored with it.`,
 		Example: `  chiplm checkpoint info
   chiplm checkpoint info checkpoints/runs/combo
   chiplm checkpoint info checkpoints/runs/combo/step-00000200 checkpoints/runs/combo

@@ -21,8 +21,9 @@ func Command() *cobra.Command {
 		Short: "Fetch, generate and inspect the text to train on",
 		Long: `Fetch, generate and inspect corpora: the text that models are trained and scored on.
 
-A corpus is a text file with stories divided by <|endoftext|>, a JSON or JSONL file with a "story" or "text" field,
-any other text (divided at blank lines), or the built-in generator, written builtin:seed:stories.`,
+A corpus is a text file with stories divided by <|endoftext|>, a JSON or JSONL file with a
+"story" or "text" field, any other text (divided at blank lines), or the built-in generator,
+written builtin:seed:stories.`,
 		Example: `  chiplm data fetch tinystories --split valid
   chiplm data info TinyStoriesV2-GPT4-valid.txt
   chiplm data generate --stories 2000 -o stories.txt`,
@@ -38,12 +39,14 @@ func fetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch tinystories",
 		Short: "Download the official TinyStories text",
-		Long: `Download an official text file of TinyStories (Eldan and Li, 2023; licence CDLA-Sharing-1.0): about 2 GB to train on,
-about 20 MB held out. Variant v2 was written by GPT-4 alone, v1 is the original mixture.
+		Long: `Download an official text file of TinyStories (Eldan and Li, 2023; licence CDLA-Sharing-1.0):
+about 2 GB to train on, about 20 MB held out. Variant v2 was written by GPT-4 alone, v1 is the
+original mixture.
 
-An interrupted download goes on where it stopped. Size and SHA-256 are checked before the file gets its name: against
-the known ones of the default revision; with another --revision, against what the server announces; with --sha256,
-against that. --base-url names a mirror with the same layout.`,
+An interrupted download goes on where it stopped. Size and SHA-256 are checked before the file
+gets its name: against the known ones of the default revision; with another --revision, against
+what the server announces; with --sha256, against that. --base-url names a mirror with the same
+layout.`,
 		Example: `  chiplm data fetch tinystories
   chiplm data fetch tinystories --variant v1 --split valid --dir corpus`,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -153,8 +156,9 @@ func generateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "generate",
 		Short: "Write the built-in stories to a file",
-		Long: `Write stories of the built-in generator as text, divided by <|endoftext|>. The same seed gives the same stories
-everywhere, no two of them alike. Training can also use them directly, as --corpus builtin:seed:stories.`,
+		Long: `Write stories of the built-in generator as text, divided by <|endoftext|>. The same seed gives
+the same stories everywhere, no two of them alike. Training can also use them directly, as
+--corpus builtin:seed:stories.`,
 		Example: `  chiplm data generate --stories 2000 --seed 1 -o stories.txt
   chiplm data generate --stories 1`,
 		Args: cobra.NoArgs,

@@ -23,18 +23,19 @@ func Command() *cobra.Command {
 		Short: "Write a checkpoint as an image for a chip, with its memory placement, and verify it",
 		Long: `Write a checkpoint as an image for a chip.
 
-The weights are quantised as they were trained, placed into the chip's memories, and written with
-tokenizer and golden. The C engine then loads the image and runs the golden, whose digest the training
-graph computed: "verified" means that both agree on every bit of every logit. Only a verified export
-gets its final name.
+The weights are quantised as they were trained, placed into the chip's memories, and written
+with tokenizer and golden. The C engine then loads the image and runs the golden, whose digest
+the training graph computed: "verified" means that both agree on every bit of every logit. Only
+a verified export gets its final name.
 
-CHECKPOINT is a checkpoint or a run (then its newest checkpoint); without it, the newest of all runs.
-The output folder holds model.clm, placement (text and JSON), sizes (text and JSON), golden.json, and
-manifest.json with the SHA-256 of each. An older export there is replaced; any other folder is refused.
+CHECKPOINT is a checkpoint or a run (then its newest checkpoint); without it, the newest of all
+runs. The output folder holds model.clm, placement (text and JSON), sizes (text and JSON),
+golden.json, and manifest.json with the SHA-256 of each. An older export there is replaced; any
+other folder is refused.
 
 Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
 		Example: `  chiplm export --target esp32s3
-  chiplm export checkpoints/runs/combo --target my-board.yaml --out /tmp/combo
+  chiplm export checkpoints/runs/combo --target my-board.yaml --out combo-board
   chiplm export float-run --bits 4 --group 64 --bits ple_table=2`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

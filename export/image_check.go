@@ -32,8 +32,9 @@ func checkCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "check IMAGE",
 		Short: "Run every check on an image, and its golden in the C engine",
-		Long: `Run every check on an image: its form, all checksums, codes, scales, tables, tokenizer and padding, then
-its golden in the C engine. The last line says verified when all passed. The exit status is 1 otherwise.`,
+		Long: `Run every check on an image: its form, all checksums, codes, scales, tables, tokenizer and
+padding, then its golden in the C engine. The last line says verified when all passed. The exit
+status is 1 otherwise.`,
 		Example: "  chiplm image check exports/combo-esp32s3/model.clm",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -32,9 +32,9 @@ func dumpCommand() *cobra.Command {
 		Short: "Write a tensor or a section of an image",
 		Long: `Write one tensor of an image, or the bytes of a section (MODL CONF TENS ROPE TOKN GOLD DATA).
 
-A tensor is written as values (dequantised), codes, or scales. Formats: text (a row a line), csv, json,
-npy (NumPy: float32 values and scales, int8 codes), raw (the stored bytes), hex (the stored bytes, readable).
-A section is written raw, or as hex.`,
+A tensor is written as values (dequantised), codes, or scales. Formats: text (a row a line),
+csv, json, npy (NumPy: float32 values and scales, int8 codes), raw (the stored bytes), hex (the
+stored bytes, readable). A section is written raw, or as hex.`,
 		Example: `  chiplm image dump model.clm layers.0.qkv --rows 0:4
   chiplm image dump model.clm ple_table --part codes --format npy --out ple.npy
   chiplm image dump model.clm CONF`,

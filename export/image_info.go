@@ -48,8 +48,9 @@ func infoCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "info IMAGE",
 		Short: "Print header, sizes, configuration, tensors, tokenizer and golden of an image",
-		Long: `Print what an image holds: header, sections, model sizes, configuration, a line per tensor with its
-tier, tokenizer and golden. A damaged image is refused; chiplm image check says where it is damaged.`,
+		Long: `Print what an image holds: header, sections, model sizes, configuration, a line per tensor with
+its tier, tokenizer and golden. A damaged image is refused; chiplm image check says where it is
+damaged.`,
 		Example: "  chiplm image info exports/combo-esp32s3/model.clm",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

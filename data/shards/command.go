@@ -17,8 +17,9 @@ func Command() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tokenize CORPUS --tokenizer tokenizer.json",
 		Short: "Turn a corpus into a token shard",
-		Long: `Turn a corpus into a token shard: the memory-mapped file of token ids that training reads. Training makes one by
-itself, in the cache folder (CHIPLM_CACHE, or chiplm in the user's cache folder); so does this command without -o.`,
+		Long: `Turn a corpus into a token shard: the memory-mapped file of token ids that training reads.
+Training makes one by itself, in the cache folder (CHIPLM_CACHE, or chiplm in the user's cache
+folder); so does this command without -o.`,
 		Example: `  chiplm data tokenize tinystories-train.txt --tokenizer tokenizer.json
   chiplm data tokenize builtin:1:2000 --tokenizer tokenizer.json -o stories.tokens`,
 		Args: cobra.ExactArgs(1),

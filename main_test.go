@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+)
+
+func runLine(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code = run(ctx, args, &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+func TestExitCodes(t *testing.T) {
+	t.Chdir(t.TempDir()) // no runs here
+	cancelled, cancel := context.WithCancel(context.Background())
+	cancel()
+	for _, c := range []struct {
+		ctx  context.Context
+		line string
+		want int
+	}{
+		{context.Background(), "", 0},
+		{context.Background(), "--version", 0},
+		{context.Background(), "completion bash", 0},
+		{context.Background(), "frobnicate", 2},
+		{context.Background(), "--frobnicate", 2},
+		{context.Background(), "eval frobnicate", 2},
+		{context.Background(), "eval bpb --n many", 2},
+		{context.Background(), "sample one two", 2},
+		{context.Background(), "eval bpb", 1},
+		{context.Background(), "image info nothing-here.clm", 1},
+		{context.Background(), "train --config nothing-here.yaml", 1},
+		{cancelled, "data info builtin", 130},
+	} {
+		code, _, stderr := runLine(t, c.ctx, strings.Fields(c.line)...)
+		if code != c.want {
+			t.Errorf("chiplm %s: exit status %d, want %d; it said %q", c.line, code, c.want, stderr)
+		}
+		if code != 0 && !strings.HasPrefix(stderr, "chiplm: ") {
+			t.Errorf("chiplm %s: failed with %q on standard error", c.line, stderr)
+		}
+	}
+}
+
+// Every command explains itself: what it does, and an example where it does something; no line is wider than 100.
+func TestEveryCommandHasHelp(t *testing.T) {
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.Name() == "completion" || cmd.Name() == "help" {
+			return
+		}
+		if cmd.Short == "" {
+			t.Errorf("%s does not say what it does", cmd.CommandPath())
+		}
+		if !cmd.HasSubCommands() && (cmd.Long == "" || cmd.Example == "") {
+			t.Errorf("%s has no explanation or no example", cmd.CommandPath())
+		}
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+			if len(line) > 101 {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), len(line), line)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(rootCommand())
+}
+
+// Flag words of the road work on all its commands.
+func TestJSONFlag(t *testing.T) {
+	for _, line := range []string{"train", "eval bpb", "export", "sample", "image info", "image check", "image dump",
+		"checkpoint info", "data info", "data fetch", "tokenizer train", "tokenizer info"} {
+		cmd, _, err := rootCommand().Find(strings.Fields(line))
+		if err != nil || !strings.HasSuffix(cmd.CommandPath(), line) {
+			t.Errorf("chiplm %s does not exist: %v", line, err)
+			continue
+		}
+		if cmd.Flags().Lookup("json") == nil {
+			t.Errorf("chiplm %s has no --json", line)
+		}
+	}
+}
