@@ -77,6 +77,9 @@ func checkOptions(cfg *configs.Config, w *Weights, opt Options) error {
 		return fmt.Errorf("the weights have %d tensors, the configuration %d", len(w.Tensors), len(want))
 	}
 	for i, t := range want {
+		if b := t.Quant.Bits; b != 32 && qat.MaxCode(b) == 0 {
+			return fmt.Errorf("%s cannot have weights of %d bits, only of 2, 4, 8 or 32", t.Name, b)
+		}
 		if w.Tensors[i].Name != t.Name || len(w.Data[i]) != t.Len() {
 			return fmt.Errorf("tensor %d is %s of %d weights, where the configuration has %s of %d", i, w.Tensors[i].Name, len(w.Data[i]), t.Name, t.Len())
 		}

@@ -110,6 +110,10 @@ void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, in
                 for (int64_t i = 0; i < d; i++) out[i] = (quant ? o[r * d + i] * su[r] : o[r * d + i]) / sum[r];
             }
         }
+        /* exp gives a number also for a NaN: without this, queries or keys that diverged would not show. */
+        int64_t n = quant ? seq : seq * d;
+        if (!k_finite(quant ? sq + at : qh, n) || !k_finite(quant ? sk + at : kh, n))
+            for (int64_t t = 0; t < seq; t++) y[(b * seq + t) * model + h * d] = NAN;
     }
 }
 

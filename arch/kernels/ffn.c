@@ -8,8 +8,8 @@ void k_gate(const float *gu, int64_t rows, int64_t f, int32_t act, float *y) {
         const float *g = gu, *u = gu + f;
         if (act)
             for (int64_t i = 0; i < f; i++) y[i] = rule_silu(g[i]) * u[i];
-        else
-            for (int64_t i = 0; i < f; i++) y[i] = (g[i] > 0 ? g[i] : 0.0f) * u[i];
+        else /* g - g is 0, but NaN for a gate that is not finite: max alone would hide it */
+            for (int64_t i = 0; i < f; i++) y[i] = ((g[i] > 0 ? g[i] : 0.0f) + (g[i] - g[i])) * u[i];
     }
 }
 

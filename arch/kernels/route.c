@@ -9,6 +9,7 @@ void k_route(const float *z, int64_t rows, int64_t n, int32_t *choice, float *p,
             if (z[j] > z[best]) best = j;
         for (int64_t j = 0; j < n; j++) prob[j] = rule_exp(z[j] - z[best]);
         float w = 1.0f / rule_sum8(prob, n);
+        for (int64_t j = 0; j < n; j++) w += z[j] - z[j]; /* 0, but NaN for a score that is not finite */
         for (int64_t j = 0; j < n; j++) prob[j] *= w;
         choice[r] = (int32_t)best;
         p[r] = w;
