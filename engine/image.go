@@ -251,9 +251,7 @@ func (im *Image) Golden() Golden {
 	defer im.mem.drop()
 	g := C.chiplm_image_golden(&im.c)
 	out := Golden{Digest: Digest(g.digest), Top: make([]TokenLogit, g.n_top)}
-	for _, id := range unsafe.Slice((*int32)(g.prompt), int(g.n_prompt)) {
-		out.IDs = append(out.IDs, id)
-	}
+	out.IDs = append(out.IDs, unsafe.Slice((*int32)(g.prompt), int(g.n_prompt))...)
 	words := unsafe.Slice((*uint32)(g.top), 2*int(g.n_top))
 	for i := range out.Top {
 		out.Top[i] = TokenLogit{ID: int32(words[2*i]), Logit: *(*float32)(unsafe.Pointer(&words[2*i+1]))}
