@@ -22,7 +22,7 @@ func printBudget(w io.Writer, cfg *configs.Config, plan Plan, corpusTokens int64
 		row(string(c.Class), "reads "+string(c.Reading), strconv.Itoa(c.Bits), c)
 	}
 	row("total", "", "", b.Total)
-	fmt.Fprintf(w, "arithmetic: %.2f MFLOP per token in training (6 x %s weights in products, and causal attention)\n",
+	fmt.Fprintf(w, "arithmetic: %.2f MFLOP per token in training (6 x %s weights in products + attention)\n",
 		float64(b.TrainFLOP)/1e6, thousands(b.Products))
 	tokens := int64(plan.Steps) * plan.TokensPerStep
 	fmt.Fprintf(w, "training: %s tokens (%.2f passes) in %s steps of %d micro-batches x %d sequences x %d tokens\n",

@@ -1,0 +1,178 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/data"
+)
+
+// byteTokens has a token for each of the bytes a to z, and end-of-text at 0.
+type byteTokens struct{ lossy bool }
+
+func (b byteTokens) Encode(dst []int32, text []byte) []int32 {
+	if b.lossy {
+		text = text[1:]
+	}
+	for _, c := range text {
+		dst = append(dst, int32(c-'a')+1)
+	}
+	return dst
+}
+
+func (byteTokens) Bytes(id int32) []byte {
+	if id == 0 {
+		return nil
+	}
+	return []byte{byte('a' + id - 1)}
+}
+
+func (byteTokens) EOT() int32 { return 0 }
+
+// listed is a corpus of given stories.
+type listed []string
+
+func (l listed) Stories(_ context.Context, yield func([]byte) error) error {
+	for _, s := range l {
+		if err := yield([]byte(s)); err == data.ErrStop {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (listed) Info() data.Info { return data.Info{} }
+
+func TestValidatorCutsStoriesIntoWindows(t *testing.T) {
+	v, err := NewValidator(t.Context(), listed{"abcdefg", "xy", "abcd", "never"}, byteTokens{}, 3, 4, 13)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v.Stories != 3 || v.Tokens != 13 || v.Bytes != 13 {
+		t.Errorf("%d stories, %d tokens, %d bytes", v.Stories, v.Tokens, v.Bytes)
+	}
+	const none = -1
+	wantIDs := []int32{0, 1, 2, 3, 0, 5, 6, 0, 0, 24, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0}
+	wantTargets := []int32{1, 2, 3, 4, 5, 6, 7, none, 24, 25, none, none, 1, 2, 3, 4,
+		none, none, none, none, none, none, none, none}
+	if !slices.Equal(v.ids, wantIDs) {
+		t.Errorf("ids     %v\nwant    %v", v.ids, wantIDs)
+	}
+	if !slices.Equal(v.targets, wantTargets) {
+		t.Errorf("targets %v\nwant    %v", v.targets, wantTargets)
+	}
+
+	cfg := tinyConfig()
+	m := &fakeModel{weights: tinyWeights(cfg)}
+	want := 0.0 // the fake model's loss at each scored target
+	for i, target := range wantTargets {
+		if target >= 0 {
+			want += float64(float32(math.Abs(math.Sin(float64(3*wantIDs[i] + target)))))
+		}
+	}
+	for _, workers := range []int{1, 2, 7} {
+		score, err := v.Run(t.Context(), m.build, workers, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if math.Abs(score.Loss-want/13) > 1e-12 || math.Abs(score.BPB-want/13/math.Ln2) > 1e-12 {
+			t.Errorf("%d workers: %+v, want %v nats in all", workers, score, want)
+		}
+	}
+	if len(m.built) != 2 || m.built[0].Train || m.built[0].Batch != 3 || m.built[0].Seq != 4 {
+		t.Errorf("graphs built: %+v", m.built)
+	}
+	if _, err := v.Run(t.Context(), m.build, 1, true); err != nil || len(m.built) != 3 || !m.built[2].Float {
+		t.Errorf("without quantisation: %v, %+v", err, m.built)
+	}
+	v.nats[0], m.fault = 0, func(_ []int32, g *fakeGraph) { g.nll[0], g.bad = float32(math.NaN()), "layers.0.qkv" }
+	if _, err := v.Run(t.Context(), m.build, 1, true); err == nil || !strings.Contains(err.Error(), "layers.0.qkv") {
+		t.Errorf("got %v", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := v.Run(ctx, m.build, 2, true); err == nil {
+		t.Error("a validation that was given up has a score")
+	}
+}
+
+func TestValidatorRefuses(t *testing.T) {
+	if _, err := NewValidator(t.Context(), listed{"ab", "abc"}, byteTokens{lossy: true}, 1, 4, 100); err == nil ||
+		!strings.Contains(err.Error(), "story 0 has 2 bytes") {
+		t.Errorf("a tokenizer that loses bytes: %v", err)
+	}
+	if _, err := NewValidator(t.Context(), listed{""}, byteTokens{}, 1, 4, 100); err == nil || !strings.Contains(err.Error(), "--valid") {
+		t.Errorf("nothing to score: %v", err)
+	}
+}
+
+// logitGraph always wants the same continuation: each token is followed by the next one.
+type logitGraph struct {
+	fakeGraph
+	vocab  int
+	logits []float32
+}
+
+func (g *logitGraph) Run(ids, targets []int32) (float64, error) {
+	g.logits = make([]float32, len(ids)*g.vocab)
+	for i, id := range ids {
+		g.logits[i*g.vocab+(int(id)+1)%g.vocab] = 1000
+	}
+	return 0, nil
+}
+
+func (g *logitGraph) Logits() []float32 { return g.logits }
+
+// letters leaves out what it has no token for.
+type letters struct{ byteTokens }
+
+func (letters) Encode(dst []int32, text []byte) []int32 {
+	return byteTokens{}.Encode(dst, bytes.ReplaceAll(bytes.ToLower(text), []byte(" "), nil))
+}
+
+func TestSamplerFollowsTheModel(t *testing.T) {
+	s := NewSampler(27, 256)
+	var built []arch.Options
+	build := func(opt arch.Options) (Graph, error) {
+		built = append(built, opt)
+		return &logitGraph{vocab: 27}, nil
+	}
+	text, err := s.Story(t.Context(), build, letters{}, false, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text != "onceuponatimefghijklmnopqrstuvwxyz" { // and then end-of-text
+		t.Errorf("got %q", text)
+	}
+	if _, err := s.Story(t.Context(), build, letters{}, true, 1); err != nil || len(built) != 2 || !built[1].Float ||
+		!built[1].Logits || built[1].Train || built[1].Seq != sampleTokens {
+		t.Errorf("%v, graphs built: %+v", err, built)
+	}
+	short := NewSampler(27, 5) // no room for the prompt
+	if text, err := short.Story(t.Context(), build, letters{}, false, 1); err != nil || text != "abcd" {
+		t.Errorf("got %q, %v", text, err)
+	}
+	s.Close()
+	short.Close()
+}
+
+func TestSamplerDrawsBySoftmax(t *testing.T) {
+	s := NewSampler(3, 8)
+	logits := []float32{0, float32(sampleTemperature * math.Log(3)), -1000}
+	rng := rand.New(rand.NewPCG(1, 0))
+	counts := make([]int, 3)
+	for range 4000 {
+		counts[s.choose(logits, rng)]++
+	}
+	if counts[2] != 0 || math.Abs(float64(counts[1])/4000-0.75) > 0.03 {
+		t.Errorf("drawn %v times, want a quarter, three quarters, never", counts)
+	}
+}
