@@ -259,7 +259,16 @@ func (im *testImage) listFields() {
 	for i := range 16 {
 		add(fmt.Sprintf("MODL word %d", i), im.sections["MODL"][0]+4*i, 4)
 	}
-	for name, at := range im.tensors {
+	for _, name := range []string{"token_embedding", "ple_projection_norm", "layers.0.qkv", "layers.1.router",
+		"layers.1.down", "output_norm", "head"} {
+		at, ok := im.tensors[name]
+		if !ok {
+			continue
+		}
+		add(name+" first codes", im.codes[name], 4)
+		if im.scales[name] > 0 {
+			add(name+" first scale", im.scales[name], 4)
+		}
 		add(name+" name", at, 4)
 		for _, off := range []int{44, 48, 52, 56, 60, 64, 68, 104, 108, 112, 124} {
 			add(fmt.Sprintf("%s word at %d", name, off), at+off, 4)
@@ -299,11 +308,25 @@ func fixCRCs(b []byte) {
 			le.PutUint32(table[108:], crc)
 		}
 	}
-	for i := range sections {
-		if entry := span(64+32*i, 32); entry != nil {
-			le.PutUint32(entry[4:], crc32.ChecksumIEEE(span(le.Uint64(entry[8:]), le.Uint64(entry[16:]))))
+	refixSectionCRCs(b)
+}
+
+// refixSectionCRCs makes the CRCs of sections and file right, and leaves those of tensors.
+func refixSectionCRCs(b []byte) {
+	for i := range min(int(le.Uint32(b[24:])), 7) {
+		if len(b) < 64+32*(i+1) {
+			break
+		}
+		entry := b[64+32*i:]
+		offset, n := le.Uint64(entry[8:]), le.Uint64(entry[16:])
+		if offset <= uint64(len(b)) && n <= uint64(len(b))-offset {
+			le.PutUint32(entry[4:], crc32.ChecksumIEEE(b[offset:offset+n]))
 		}
 	}
+	refixFileCRC(b)
+}
+
+func refixFileCRC(b []byte) {
 	le.PutUint32(b[28:], 0)
 	le.PutUint32(b[28:], crc32.ChecksumIEEE(b))
 }

@@ -85,8 +85,8 @@ func OpenImage(path string) (*Image, error) {
 	if !st.Mode().IsRegular() {
 		return nil, fmt.Errorf("image %s: not a regular file: pass the .image file that chiplm export wrote", path)
 	}
-	if st.Size() < C.sizeof_int || st.Size() != int64(int(st.Size())) { // an empty file cannot be mapped
-		return nil, fmt.Errorf("image %s: %d bytes: %w", path, st.Size(), ErrSize)
+	if st.Size() == 0 { // cannot be mapped
+		return nil, fmt.Errorf("image %s: empty: %w", path, ErrSize)
 	}
 	m, err := mmap.Map(f, mmap.RDONLY, 0)
 	if err != nil {

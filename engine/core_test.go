@@ -1,0 +1,225 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The C core under other compilers and flags than the Go build's, by way of testdata/run.c.
+
+// coreFlags are what every build of the core needs, and the warnings it must pass.
+var coreFlags = []string{"-std=c11", "-ffp-contract=off", "-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion",
+	"-Wdouble-promotion", "-Wcast-qual", "-Wstrict-prototypes", "-Wvla", "-Werror"}
+
+func coreFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("*.c")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no C files: %v", err)
+	}
+	return files
+}
+
+// compiler runs a compiler with a time limit and returns what it printed.
+func compiler(t *testing.T, cc string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, cc, args...).CombinedOutput()
+	return string(out), err
+}
+
+func need(t *testing.T, program string) {
+	t.Helper()
+	if _, err := exec.LookPath(program); err != nil {
+		t.Skipf("%s is not installed", program)
+	}
+}
+
+// buildRun compiles run.c and the core; it skips if the compiler cannot link even an empty program with the flags.
+func buildRun(t *testing.T, flags ...string) string {
+	t.Helper()
+	need(t, "gcc")
+	dir := t.TempDir()
+	empty := filepath.Join(dir, "empty.c")
+	if err := os.WriteFile(empty, []byte("#include <stdlib.h>\nint main(void) { return 0; }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "run")
+	if out, err := compiler(t, "gcc", append(flags, empty, "-o", program)...); err != nil {
+		t.Skipf("gcc lacks %v: %s", flags, out)
+	}
+	args := slices.Concat(coreFlags, flags, []string{"-Wno-cast-qual", "testdata/run.c"}, coreFiles(t),
+		[]string{"-lm", "-o", program})
+	if out, err := compiler(t, "gcc", args...); err != nil {
+		t.Fatalf("gcc %v: %v\n%s", args, err, out)
+	}
+	return program
+}
+
+// runCore runs the program over images and returns a line for each.
+func runCore(t *testing.T, program string, args ...string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program, args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("run: %v\n%s", err, stderr.String())
+	}
+	return strings.Split(strings.TrimSpace(stdout.String()), "\n")
+}
+
+// writeTestImages writes an image for each test configuration and returns the paths and the lines expected for them.
+func writeTestImages(t *testing.T) (paths, want []string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, cfg := range testConfigs() {
+		m := newTestModel(t, cfg, 11)
+		b := m.image(t, randomIDs(min(4, cfg.ContextLength), cfg.VocabSize, 1)).bytes
+		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".image")
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		ids := make([]int32, cfg.ContextLength)
+		for i := range ids {
+			ids[i] = int32((7*i + 3) % cfg.VocabSize)
+		}
+		paths = append(paths, path)
+		want = append(want, fmt.Sprintf("ok %016x", referenceDigest(ids, m.forward(ids), cfg.VocabSize)))
+	}
+	return paths, want
+}
+
+func TestCoreGivesTheSameBitsUnderOtherFlags(t *testing.T) {
+	paths, want := writeTestImages(t)
+	builds := map[string][]string{ // clones and lanes as the Go build has them, or neither
+		"vectors":                 {"-O3"},
+		"plain twin, unoptimised": {"-O0", "-DCHIPLM_NO_CLONES", "-DCHIPLM_NO_ACROSS"},
+	}
+	if runtime.GOARCH == "amd64" {
+		builds["vectors"] = append(builds["vectors"], "-mavx2", "-mfma") // could fuse, and must not
+		builds["32-bit machine"] = []string{"-O1", "-m32", "-msse2", "-mfpmath=sse"}
+	}
+	for name, flags := range builds {
+		t.Run(name, func(t *testing.T) {
+			program := buildRun(t, flags...)
+			modes := [][]string{{"-b", "1"}, {"-b", "37", "-c"}}
+			if runtime.GOARCH == "amd64" {
+				modes = append(modes, []string{"-b", "1", "-f"}, []string{"-b", "32", "-f"})
+			}
+			for _, mode := range modes {
+				got := runCore(t, program, append(mode, paths...)...)
+				if len(got) != len(want) {
+					t.Fatalf("%v: %d lines for %d images", mode, len(got), len(want))
+				}
+				for i := range want {
+					if got[i] != want[i] {
+						t.Errorf("%v, %s: %q, the reference has %q", mode, filepath.Base(paths[i]), got[i], want[i])
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestCoreUnderSanitizers(t *testing.T) {
+	flags := []string{"-O1", "-g", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"}
+	program := buildRun(t, append(flags, "-DCHIPLM_NO_CLONES")...)
+	paths, want := writeTestImages(t)
+	for _, batch := range []string{"1", "38"} {
+		got := runCore(t, program, append([]string{"-b", batch}, paths...)...)
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("batch %s: %v, want %v", batch, got, want)
+		}
+	}
+
+	dir := t.TempDir()
+	var hostile []string
+	for i, b := range hostileImages(t) {
+		path := filepath.Join(dir, fmt.Sprintf("%05d.image", i))
+		if err := os.WriteFile(path, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		hostile = append(hostile, path)
+	}
+	lines := runCore(t, program, append([]string{"-b", "7"}, hostile...)...)
+	if len(lines) != len(hostile) {
+		t.Errorf("%d lines for %d images", len(lines), len(hostile))
+	}
+}
+
+func TestCoreCompilesWithClang(t *testing.T) {
+	need(t, "clang")
+	t.Chdir(sources(t))
+	args := slices.Concat(coreFlags, []string{"-O2", "-c"}, coreFiles(t))
+	if out, err := compiler(t, "clang", args...); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// sources copies the core to a folder of its own, for compilers to leave their output in.
+func sources(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	headers, err := filepath.Glob("*.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(coreFiles(t), headers...) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestCoreNeedsNothing holds the core to what a chip offers: no allocation, no files, no mathematics but sqrtf, and no
+// variable that outlives a call.
+func TestCoreNeedsNothing(t *testing.T) {
+	need(t, "gcc")
+	need(t, "nm")
+	t.Chdir(sources(t))
+	args := slices.Concat(coreFlags, []string{"-O2", "-fno-stack-protector", "-fno-pie", "-DCHIPLM_NO_CLONES", "-c"}, coreFiles(t))
+	if out, err := compiler(t, "gcc", args...); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	objects, err := filepath.Glob("*.o")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := compiler(t, "nm", append([]string{"-A"}, objects...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	allowed := []string{"memcpy", "memset", "memcmp", "memmove", "sqrtf", "_GLOBAL_OFFSET_TABLE_"}
+	symbols := 0
+	for line := range strings.Lines(out) { // file: [address] kind name
+		f := strings.Fields(line)
+		kind, name := f[len(f)-2], f[len(f)-1]
+		symbols++
+		switch {
+		case kind == "U" && !strings.HasPrefix(name, "chiplm_") && !slices.Contains(allowed, name):
+			t.Errorf("%s needs %s", f[0], name)
+		case strings.Contains("BbCDdGgSs", kind):
+			t.Errorf("%s holds the variable %s", f[0], name)
+		}
+	}
+	if symbols < 50 {
+		t.Errorf("nm listed %d symbols:\n%s", symbols, out)
+	}
+}
