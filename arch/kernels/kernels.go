@@ -6,7 +6,7 @@
 package kernels
 
 // #cgo CFLAGS: -std=c11 -O3 -Wall -Wextra -Werror
-// #cgo linux pkg-config: openblas
+// #cgo !darwin LDFLAGS: -lopenblas
 // #cgo darwin LDFLAGS: -framework Accelerate
 // #cgo LDFLAGS: -lm
 // #include "kernels.h"
