@@ -87,6 +87,7 @@ func (g *fakeGraph) Run(ids, targets []int32) (float64, error) {
 	return g.loss, nil
 }
 
+func (g *fakeGraph) AuxLoss() float64       { return 0.5 }
 func (g *fakeGraph) Gradients() [][]float32 { return g.gradients }
 func (g *fakeGraph) NLL() []float32         { return g.nll }
 func (g *fakeGraph) Logits() []float32      { return nil }

@@ -19,8 +19,9 @@ const MetricsFile = "metrics.jsonl"
 type Record struct {
 	Step            int      `json:"step"`
 	Tokens          int64    `json:"tokens"`
-	Loss            *float64 `json:"loss,omitempty"` // nats per token
-	BPB             *float64 `json:"bpb,omitempty"`  // the same in bits per byte, at the corpus' mean bytes per token
+	Loss            *float64 `json:"loss,omitempty"`     // nats per token
+	BPB             *float64 `json:"bpb,omitempty"`      // the same in bits per byte, at the corpus' mean bytes per token
+	AuxLoss         *float64 `json:"aux_loss,omitempty"` // load-balancing loss of experts
 	LR              *float64 `json:"lr,omitempty"`
 	GradNorm        *float64 `json:"grad_norm,omitempty"`
 	TokensPerSecond *float64 `json:"tokens_per_second,omitempty"`
@@ -107,6 +108,9 @@ func (m *Metrics) Step(r StepResult, tokens int64, bpb, tokensPerSecond float64)
 	b = strconv.AppendInt(b, tokens, 10)
 	b = appendNumber(b, "loss", r.Loss)
 	b = appendNumber(b, "bpb", bpb)
+	if r.AuxLoss != 0 {
+		b = appendNumber(b, "aux_loss", r.AuxLoss)
+	}
 	b = appendNumber(b, "lr", r.LR)
 	b = appendNumber(b, "grad_norm", r.GradNorm)
 	b = appendNumber(b, "tokens_per_second", tokensPerSecond)

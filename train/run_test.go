@@ -174,6 +174,7 @@ func TestWorkersAndResumeGiveTheSameBytes(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(sets), func(t *testing.T) {
 			o := tinyOptions(t, sets...)
+			experts := slices.Contains(sets, "experts=2")
 			o.Name = "whole"
 			want := mustRun(t, o)
 			for _, workers := range []int{2, 4} {
@@ -213,6 +214,9 @@ func TestWorkersAndResumeGiveTheSameBytes(t *testing.T) {
 				t.Fatal(err)
 			}
 			checkMetrics(t, records, 12)
+			if aux := records[0].AuxLoss; experts != (aux != nil) || experts && (*aux <= 0 || *aux > 2) {
+				t.Errorf("load-balancing loss %v", aux)
+			}
 		})
 	}
 }

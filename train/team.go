@@ -29,6 +29,7 @@ type Team struct {
 
 	params []*Parameter
 	losses []float64 // of each micro-batch of the step under way
+	aux    []float64 // load-balancing losses, likewise
 
 	mu   sync.Mutex
 	cond *sync.Cond
@@ -48,7 +49,7 @@ var errNotFinite = errors.New("not finite")
 // newTeam makes a team that has no graphs yet.
 func newTeam(workers int, sequences Sequences, batch, context, micro int, params []*Parameter) *Team {
 	t := &Team{sequences: sequences, batch: batch, context: context, micro: micro, params: params,
-		losses: make([]float64, micro)}
+		losses: make([]float64, micro), aux: make([]float64, micro)}
 	t.cond = sync.NewCond(&t.mu)
 	for range workers {
 		n := batch * context
@@ -84,9 +85,9 @@ func (t *Team) close() {
 }
 
 // step leaves in the parameters' gradients the sum over the micro-batches of a step, the first of which begins at
-// sequence number first, and returns the mean loss. When ctx ends it gives the step up between two micro-batches and
-// returns ctx's error; the gradients are then worth nothing.
-func (t *Team) step(ctx context.Context, first int64) (float64, error) {
+// sequence number first, and returns the mean loss and the mean load-balancing loss of experts. When ctx ends it gives
+// the step up between two micro-batches and returns ctx's error; the gradients are then worth nothing.
+func (t *Team) step(ctx context.Context, first int64) (loss, aux float64, err error) {
 	t.turn, t.err = 0, nil
 	var next atomic.Int64
 	if len(t.workers) == 1 {
@@ -99,13 +100,13 @@ func (t *Team) step(ctx context.Context, first int64) (float64, error) {
 		wg.Wait()
 	}
 	if t.err != nil {
-		return 0, t.err
+		return 0, 0, t.err
 	}
-	sum := 0.0
-	for _, l := range t.losses {
-		sum += l
+	for i := range t.losses {
+		loss += t.losses[i]
+		aux += t.aux[i]
 	}
-	return sum / float64(t.micro), nil
+	return loss / float64(t.micro), aux / float64(t.micro), nil
 }
 
 // work runs micro-batches until none is left. A worker takes the next one, so that no slow worker holds the others up;
@@ -142,7 +143,7 @@ func (t *Team) runOne(w *worker, first int64, i int) error {
 		}
 		return fmt.Errorf("the loss of micro-batch %d is %v; the first tensor that is %w: %s", i, loss, errNotFinite, name)
 	}
-	t.losses[i] = loss
+	t.losses[i], t.aux[i] = loss, w.graph.AuxLoss()
 	return nil
 }
 

@@ -60,6 +60,7 @@ func NewPlan(c *configs.Config) (Plan, error) {
 type StepResult struct {
 	Step     int     // number of the step, from 1
 	Loss     float64 // mean nats per token before the update
+	AuxLoss  float64 // mean load-balancing loss of experts, without its weight; 0 without experts
 	LR       float64
 	GradNorm float64 // before clipping
 	Elapsed  time.Duration
@@ -125,7 +126,7 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 		}
 		t.built, t.float = true, float
 	}
-	loss, err := t.team.step(ctx, t.sequences)
+	loss, aux, err := t.team.step(ctx, t.sequences)
 	if err != nil {
 		return StepResult{}, err
 	}
@@ -133,7 +134,7 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	if err != nil {
 		return StepResult{}, err
 	}
-	r := StepResult{Step: t.step + 1, Loss: loss, LR: t.schedule.LR(t.step), GradNorm: norm}
+	r := StepResult{Step: t.step + 1, Loss: loss, AuxLoss: aux, LR: t.schedule.LR(t.step), GradNorm: norm}
 	t.solver.LR = r.LR
 	t.solver.GradScale = clipScale(norm, t.cfg.Train.Clip) / float64(t.plan.MicroBatches)
 	if err := t.solver.Step(t.values); err != nil {

@@ -72,6 +72,9 @@ func TestStepAveragesTheMicroBatches(t *testing.T) {
 	if math.Abs(r.Loss-loss) > 1e-12*loss {
 		t.Errorf("loss %v, want %v", r.Loss, loss)
 	}
+	if r.AuxLoss != 0.5 {
+		t.Errorf("load-balancing loss %v, want 0.5", r.AuxLoss)
+	}
 	if math.Abs(r.GradNorm-norm) > 1e-6*norm {
 		t.Errorf("norm %v, want %v", r.GradNorm, norm)
 	}
