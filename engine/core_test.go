@@ -168,6 +168,30 @@ func TestCoreCompilesWithClang(t *testing.T) {
 	}
 }
 
+// TestCoreCompilesFor32Bits compiles for a machine of 32 bits, where a size_t is shorter than an offset in an image. No
+// C library for it is needed: the few functions that the core calls are declared here.
+func TestCoreCompilesFor32Bits(t *testing.T) {
+	need(t, "gcc")
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the flags are those of x86")
+	}
+	t.Chdir(sources(t))
+	for name, text := range map[string]string{
+		"string.h": "#include <stddef.h>\nvoid *memcpy(void *, const void *, size_t);\nvoid *memset(void *, int, size_t);\n" +
+			"int memcmp(const void *, const void *, size_t);\n",
+		"math.h": "float sqrtf(float);\n",
+	} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := slices.Concat(coreFlags, []string{"-O1", "-m32", "-msse2", "-mfpmath=sse", "-ffreestanding", "-I.", "-c"},
+		coreFiles(t))
+	if out, err := compiler(t, "gcc", args...); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // sources copies the core to a folder of its own, for compilers to leave their output in.
 func sources(t *testing.T) string {
 	t.Helper()
