@@ -60,7 +60,7 @@ func TestInitWeights(t *testing.T) {
 	}
 }
 
-const initHash = 0x3c182f8fcd0cd921
+const initHash = 0x51fe9688a6262129
 
 func TestBuildRefuses(t *testing.T) {
 	cfg := testConfig(nil)
