@@ -9,9 +9,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
+	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/spf13/cobra"
 )
 
@@ -64,7 +64,7 @@ exactly as the chip will compute it (eval bpb), written into an image with its m
   chiplm eval bpb
   chiplm export --target esp32s3
   chiplm sample --prompt "Once upon a time"`,
-		Version:       version(),
+		Version:       checkpoints.ProgramVersion(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
@@ -100,18 +100,4 @@ func markUsageErrors(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		markUsageErrors(sub)
 	}
-}
-
-// version is the module version, or the commit of a build from a checkout.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	return info.Main.Version
 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/chiplm/chiplm/export/image"
+	"github.com/google/renameio/v2"
 )
 
 // What `chiplm image dump` can take from a tensor, and how it can write it.
@@ -233,30 +234,18 @@ func (m *matrix) npy(w io.Writer) error {
 	return b.Flush()
 }
 
-// intoFile writes a file under a temporary name, syncs it, and renames it.
-func intoFile(path string, write func(io.Writer) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+// intoFile writes a file whole or not at all: under a temporary name beside it, synced, renamed.
+func intoFile(path string, write func(io.Writer) error) error {
+	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithTempDir(filepath.Dir(path)))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = fmt.Errorf("write %s: %w", path, err)
-		}
-	}()
-	if err = write(f); err != nil {
-		return err
+	defer f.Cleanup()
+	if err = write(f); err == nil {
+		err = f.CloseAtomicallyReplace()
 	}
-	if err = f.Chmod(0o644); err != nil {
-		return err
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
 	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }

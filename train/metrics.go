@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/google/renameio/v2"
 )
 
 // MetricsFile is the name of a run's metrics: a JSON object a line, appended as training goes on.
@@ -73,31 +75,9 @@ func truncateMetrics(path string, step int) error {
 	return replaceFile(path, kept)
 }
 
-// replaceFile writes a file under a temporary name, syncs it and renames it.
-func replaceFile(path string, content []byte) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	if err = f.Chmod(0o644); err != nil {
-		return err
-	}
-	if _, err = f.Write(content); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+// replaceFile writes a file whole or not at all.
+func replaceFile(path string, content []byte) error {
+	return renameio.WriteFile(path, content, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
 // Step writes the line of a training step. It is called once a step and makes no garbage.

@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"math"
-	"runtime/debug"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
@@ -41,7 +40,7 @@ func (v *saver) save() error {
 		State: checkpoints.State{Step: t.StepsTaken(), Tokens: t.Tokens(), Sequences: t.Sequences(),
 			Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256,
 			Valid: s.heldOut.Info().Path, ValidHash: s.heldOut.Info().SHA256,
-			BestValid: v.best, LastLoss: v.last, Workers: v.workers, CreatedBy: version()}}
+			BestValid: v.best, LastLoss: v.last, Workers: v.workers, CreatedBy: checkpoints.ProgramVersion()}}
 	m, vv, _ := t.solver.Moments()
 	for i, p := range t.params {
 		c.Tensors[p.name] = p.weights
@@ -78,18 +77,4 @@ func zeroMoments(cfg *configs.Config) (m, v [][]float32) {
 		m, v = append(m, make([]float32, t.Len())), append(v, make([]float32, t.Len()))
 	}
 	return m, v
-}
-
-// version is the module version, or the commit of a build from a checkout.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return s.Value[:12]
-		}
-	}
-	return info.Main.Version
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/google/renameio/v2"
 )
 
 // JSON returns the tokenizer as a Hugging Face tokenizer.json: the same bytes for the same tokenizer, always.
@@ -104,32 +106,12 @@ func Load(path string) (*Tokenizer, error) {
 	return t, nil
 }
 
-// Save writes JSON() to path: first under a temporary name in the same folder, then synced and renamed.
-func (t *Tokenizer) Save(path string) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
+// Save writes JSON() to path, whole or not at all.
+func (t *Tokenizer) Save(path string) error {
+	if err := renameio.WriteFile(path, t.JSON(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("save tokenizer: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = fmt.Errorf("save tokenizer: %w", err)
-		}
-	}()
-	if _, err := f.Write(t.JSON()); err != nil {
-		return err
-	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }
 
 // member is one name and value of a JSON object.

@@ -13,6 +13,7 @@ import (
 	"runtime"
 
 	"github.com/chiplm/chiplm/data"
+	"github.com/google/renameio/v2"
 )
 
 // Tokenizer is what a shard needs of a tokenizer; *bpe.Tokenizer is one. Encode must be safe for concurrent use.
@@ -43,16 +44,11 @@ func Write(ctx context.Context, path string, corpus data.Corpus, tok Tokenizer, 
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
+	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithTempDir(filepath.Dir(path)))
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
+	defer f.Cleanup()
 	info := corpus.Info()
 	w := &writer{
 		header: Header{CorpusSHA256: info.SHA256, TokenizerSHA256: tok.Hash(), VocabSize: tok.Size(), EOT: tok.EOT()},
@@ -78,16 +74,7 @@ func Write(ctx context.Context, path string, corpus data.Corpus, tok Tokenizer, 
 	if _, err := f.WriteAt(header, 0); err != nil {
 		return err
 	}
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := f.CloseAtomicallyReplace(); err != nil {
 		return err
 	}
 	return syncDir(filepath.Dir(path))

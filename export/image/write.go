@@ -6,10 +6,10 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
 	"path/filepath"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/google/renameio/v2"
 )
 
 var le = binary.LittleEndian
@@ -79,36 +79,16 @@ func Write(w io.Writer, m *Model) error {
 	return nil
 }
 
-// WriteFile encodes a model and puts it at path: written under a temporary name beside it, synced, renamed.
-func WriteFile(path string, m *Model) (err error) {
+// WriteFile encodes a model and puts it at path, whole or not at all.
+func WriteFile(path string, m *Model) error {
 	b, err := Encode(m)
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
+	if err := renameio.WriteFile(path, b, 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
 		return fmt.Errorf("write image: %w", err)
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-			err = fmt.Errorf("write image %s: %w", path, err)
-		}
-	}()
-	if _, err = f.Write(b); err != nil {
-		return err
-	}
-	if err = f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err = f.Sync(); err != nil {
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return nil
 }
 
 // encodable checks what layout relies on; the reader's checks cover the rest.
