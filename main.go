@@ -11,8 +11,9 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/checkpoints"
 )
 
 func main() {

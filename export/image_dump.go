@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/chiplm/chiplm/export/image"
-	"github.com/google/renameio/v2"
 )
 
 // What `chiplm image dump` can take from a tensor, and how it can write it.

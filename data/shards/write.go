@@ -12,8 +12,9 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/chiplm/chiplm/data"
 	"github.com/google/renameio/v2"
+
+	"github.com/chiplm/chiplm/data"
 )
 
 // Tokenizer is what a shard needs of a tokenizer; *bpe.Tokenizer is one. Encode must be safe for concurrent use.

@@ -8,8 +8,9 @@ import (
 	"math"
 	"path/filepath"
 
-	"github.com/chiplm/chiplm/configs"
 	"github.com/google/renameio/v2"
+
+	"github.com/chiplm/chiplm/configs"
 )
 
 var le = binary.LittleEndian
