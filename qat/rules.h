@@ -103,6 +103,18 @@ RULE float rule_dot8(const float *a, const float *b, int64_t n) {
     return rule_join8(p);
 }
 
+/* The largest of n >= 1 floats, in eight lanes. */
+RULE float rule_max(const float *x, int64_t n) {
+    float m[8];
+    for (int j = 0; j < 8; j++) m[j] = x[0];
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int j = 0; j < 8; j++) m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
+    for (; i < n; i++) m[0] = x[i] > m[0] ? x[i] : m[0];
+    for (int j = 1; j < 8; j++) m[0] = m[j] > m[0] ? m[j] : m[0];
+    return m[0];
+}
+
 /* The largest magnitude, and a NaN if there is one: the bits of magnitudes are ordered as they are. */
 RULE float rule_maxabs(const float *x, int64_t n) {
     int32_t m = 0;

@@ -41,14 +41,7 @@ RULE float softmax_row(float *a, int64_t n, float sq, const float *sk, float c, 
         for (int64_t t = 0; t < n; t++) a[t] = (a[t] * (sq * sk[t])) * c;
     else
         for (int64_t t = 0; t < n; t++) a[t] *= c;
-    float m[8];
-    for (int j = 0; j < 8; j++) m[j] = a[0];
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) m[j] = a[i + j] > m[j] ? a[i + j] : m[j];
-    for (; i < n; i++) m[0] = a[i] > m[0] ? a[i] : m[0];
-    for (int j = 1; j < 8; j++) m[0] = m[j] > m[0] ? m[j] : m[0];
-    float max = m[0];
+    float max = rule_max(a, n);
     for (int64_t t = 0; t < n; t++) a[t] = rule_exp(a[t] - max);
     return rule_sum8(a, n);
 }

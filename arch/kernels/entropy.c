@@ -3,16 +3,7 @@
 #include "kernels.h"
 
 RULE_CLONES
-static float row_max(const float *x, int64_t n) {
-    float m[8];
-    for (int j = 0; j < 8; j++) m[j] = x[0];
-    int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) m[j] = x[i + j] > m[j] ? x[i + j] : m[j];
-    for (; i < n; i++) m[0] = x[i] > m[0] ? x[i] : m[0];
-    for (int j = 1; j < 8; j++) m[0] = m[j] > m[0] ? m[j] : m[0];
-    return m[0];
-}
+static float row_max(const float *x, int64_t n) { return rule_max(x, n); }
 
 RULE_CLONES
 static void row_exp(float *x, int64_t n, float max) {
