@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
@@ -44,6 +45,25 @@ func TestExitCodes(t *testing.T) {
 		}
 		if code != 0 && !strings.HasPrefix(stderr, "chiplm: ") {
 			t.Errorf("chiplm %s: failed with %q on standard error", c.line, stderr)
+		}
+	}
+}
+
+// brokenWriter cannot be written to, as a full disk or a pipe without a reader.
+type brokenWriter struct{ err error }
+
+func (b brokenWriter) Write([]byte) (int, error) { return 0, b.err }
+
+// What cannot be written is not a success, whatever the command.
+func TestLostOutputIsAnError(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, line := range []string{"--help", "--version", "data info builtin --json", "completion bash", "train --help"} {
+		for broken, want := range map[error]int{syscall.ENOSPC: 1, syscall.EPIPE: 141} {
+			var stderr bytes.Buffer
+			code := run(context.Background(), strings.Fields(line), brokenWriter{broken}, &stderr)
+			if code != want {
+				t.Errorf("chiplm %s to a writer that fails with %q: exit status %d, want %d; it said %q", line, broken, code, want, stderr.String())
+			}
 		}
 	}
 }
