@@ -36,7 +36,12 @@ bytes of the stories, so models with different tokenizers compare.
 
 MODEL is a checkpoint, a run (its newest checkpoint), an image, or a folder that export wrote;
 without one, the newest checkpoint of all runs is scored. The stories are the held-out text
-recorded when the model was trained, or those of --stories.`,
+recorded when the model was trained, or those of --stories.
+
+The columns: read/token is what the chip reads of the weights for one token, scales included;
+text B/token how many bytes of text a token stands for; bits/byte charges the stories' tokens,
+"with end" also the end-of-text that closes a story. --reference trainer asks the training graph:
+in float (nothing quantised), and in its exact mode, which computes what the engine does.`,
 		Example: `  chiplm eval bpb
   chiplm eval bpb checkpoints/runs/combo --stories tinystories-valid.txt --n 1000
   chiplm eval bpb checkpoints/runs/combo --reference trainer --json`,
