@@ -20,6 +20,7 @@ func Command() *cobra.Command {
 
 func infoCommand() *cobra.Command {
 	var asJSON bool
+	var root string
 	cmd := &cobra.Command{
 		Use:   "info [A [B]]",
 		Short: "Show a checkpoint, or how two differ",
@@ -31,26 +32,26 @@ With two checkpoints, show how they differ: the keys of the model file, and for 
 largest and the root-mean-square difference, and how many values changed. Differences are no
 error.
 
-A and B are checkpoints or runs; of a run the newest complete checkpoint is taken. Without A it
-is the newest of all runs under ` + DefaultRoot + `.
+A and B are checkpoints, runs, or names of runs under --runs; of a run the newest complete
+checkpoint is taken. Without A it is the newest of all runs.
 Every file is checked against the hash stored with it.`,
 		Example: `  chiplm checkpoint info
-  chiplm checkpoint info checkpoints/runs/combo
-  chiplm checkpoint info checkpoints/runs/combo/step-00000200 checkpoints/runs/combo
-  chiplm checkpoint info --json checkpoints/runs/combo`,
+  chiplm checkpoint info combo
+  chiplm checkpoint info combo/step-00000200 combo
+  chiplm checkpoint info --json elsewhere/combo`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				newest, err := Newest(DefaultRoot)
-				if err != nil {
-					return err
-				}
-				args = []string{newest}
+				args = []string{""}
 			}
 			var loaded []*Checkpoint
 			var shown []summary
-			for _, path := range args {
+			for _, name := range args {
 				if err := cmd.Context().Err(); err != nil {
+					return err
+				}
+				path, err := Resolve(root, name)
+				if err != nil {
 					return err
 				}
 				c, err := Load(path)
@@ -88,6 +89,7 @@ Every file is checked against the hash stored with it.`,
 			return printComparison(w, out.A, *out.B, out.Differences)
 		},
 	}
+	cmd.Flags().StringVar(&root, "runs", DefaultRoot, "folder of the runs")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }

@@ -178,7 +178,7 @@ func keysOf(t reflect.Type) []string {
 // unknownKey words the refusal of a key: a slip of the pen in this section, or a key that lives in another one.
 func unknownKey(section, key string, siblings []string) string {
 	all := allKeys(reflect.TypeFor[Config](), "")
-	if near := nearest(key, siblings); near != "" && !slices.Contains(all, key) {
+	if near := Nearest(key, siblings); near != "" && !slices.Contains(all, key) {
 		return "unknown key; did you mean " + join(section, near) + "?"
 	}
 	for _, full := range all {
@@ -189,7 +189,7 @@ func unknownKey(section, key string, siblings []string) string {
 			return "unknown key here; did you mean " + full + ", outside any section?"
 		}
 	}
-	if near := nearest(join(section, key), all); near != "" {
+	if near := Nearest(join(section, key), all); near != "" {
 		return "unknown key; did you mean " + near + "?"
 	}
 	return "unknown key; known here: " + strings.Join(siblings, ", ")

@@ -111,7 +111,7 @@ func find(name, directory string) (source, error) {
 		return source{}, folder
 	}
 	hint := ""
-	if near := nearest(filepath.Base(name), Builtin()); near != "" {
+	if near := Nearest(filepath.Base(name), Builtin()); near != "" {
 		hint = "; did you mean " + near + "?"
 	}
 	return source{}, fmt.Errorf("no model file %s on disk, nor built in (built in are: %s)%s: %w",

@@ -2,9 +2,9 @@ package configs
 
 import "strings"
 
-// nearest gives the candidate with the smallest edit distance to word, the first one on a tie, and "" when none is
+// Nearest gives the candidate with the smallest edit distance to word, the first one on a tie, and "" when none is
 // near enough to be a likely slip.
-func nearest(word string, candidates []string) string {
+func Nearest(word string, candidates []string) string {
 	if len(word) > 64 {
 		return ""
 	}

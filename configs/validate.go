@@ -230,7 +230,7 @@ func oneOf(key, value string, known ...string) *fault {
 		return nil
 	}
 	hint := ""
-	if near := nearest(value, known); near != "" && len(known) > 1 {
+	if near := Nearest(value, known); near != "" && len(known) > 1 {
 		hint = "; did you mean " + near + "?"
 	}
 	return bad("want "+strings.Join(known, " or ")+", have "+quote(value)+hint, key)

@@ -28,14 +28,14 @@ with tokenizer and golden. The C engine then loads the image and runs the golden
 the training graph computed: "verified" means that both agree on every bit of every logit. Only
 a verified export gets its final name.
 
-CHECKPOINT is a checkpoint or a run (then its newest checkpoint); without it, the newest of all
-runs. The output folder holds model.clm, placement (text and JSON), sizes (text and JSON),
+CHECKPOINT is a checkpoint, a run (then its newest checkpoint), or the name of a run under --runs;
+without it, the newest of all runs. The output folder holds model.clm, placement (text and JSON), sizes (text and JSON),
 golden.json, and manifest.json with the SHA-256 of each. An older export there is replaced; any
 other folder is refused.
 
 Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
 		Example: `  chiplm export --target esp32s3
-  chiplm export checkpoints/runs/combo --target my-board.yaml --out combo-board
+  chiplm export combo --target my-board.yaml --out combo-board
   chiplm export float-run --bits 4 --group 64 --bits ple_table=2`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -43,10 +43,8 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			if err != nil {
 				return err
 			}
-			path := ""
-			if len(args) > 0 {
-				path = args[0]
-			} else if path, err = checkpoints.Newest(root); err != nil {
+			path, err := checkpoints.Resolve(root, strings.Join(args, ""))
+			if err != nil {
 				return err
 			}
 			ck, err := checkpoints.LoadModel(path)
@@ -79,7 +77,7 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 	}
 	c.Flags().StringVar(&target, "target", "esp32s3", "chip: "+strings.Join(targets.Builtin(), ", ")+", or a YAML file")
 	c.Flags().StringVar(&out, "out", "", "output folder (default exports/MODEL-TARGET)")
-	c.Flags().StringVar(&root, "runs", checkpoints.DefaultRoot, "where the newest run is looked for")
+	c.Flags().StringVar(&root, "runs", checkpoints.DefaultRoot, "folder of the runs")
 	c.Flags().StringSliceVar(&over.Bits, "bits", nil, "quantise after training: bits 2, 4 or 8, or CLASS=BITS")
 	c.Flags().StringSliceVar(&over.Group, "group", nil, "quantise after training: columns that share a scale, or CLASS=COLUMNS")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
