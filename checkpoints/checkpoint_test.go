@@ -337,7 +337,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"a folder for a model", func(t *testing.T, dir string) {
 			_ = os.Remove(filepath.Join(dir, ModelFile))
 			_ = os.Mkdir(filepath.Join(dir, ModelFile), 0o755)
-		}, ErrDamaged, "not a file"},
+		}, ErrDamaged, "not a regular file but a folder"},
 		{"an empty DONE", edit(DoneFile, func([]byte) []byte { return nil }), ErrDamaged, "does not list model.safetensors"},
 		{"a DONE of noise", edit(DoneFile, func([]byte) []byte { return []byte("done\n") }), ErrDamaged, "not a list of hashes"},
 		{"a DONE that points outside", edit(DoneFile, func(b []byte) []byte { return bytes.Replace(b, []byte(ConfigFile), []byte("../../secret"), 1) }), ErrDamaged, "a file that no checkpoint has"},

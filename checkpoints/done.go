@@ -4,12 +4,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // maxSmallFile bounds the files that are read whole.
@@ -38,13 +38,16 @@ func (d digests) encode() []byte {
 func readDone(dir string) (digests, error) {
 	text, err := readSmall(filepath.Join(dir, DoneFile), 4096)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: it has no %s, so its save was cut off; use an earlier checkpoint of the run", dir, ErrIncomplete, DoneFile)
+		return nil, fmt.Errorf("%s: %w: it has no %s, so its save was cut off", dir, ErrIncomplete, DoneFile)
+	}
+	if err := notAFile(dir, DoneFile, err); err != nil {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	bad := func(what string) error {
-		return fmt.Errorf("%s: %w: %s %s; use another checkpoint, or copy this one again", dir, ErrDamaged, DoneFile, what)
+		return fmt.Errorf("%s: %w: %s %s", dir, ErrDamaged, DoneFile, what)
 	}
 	d := digests{}
 	for line := range strings.Lines(string(text)) {
@@ -70,17 +73,9 @@ func readDone(dir string) (digests, error) {
 
 // readSmall reads a file of at most limit bytes.
 func readSmall(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if int64(len(text)) > limit {
+	text, err := regular.ReadFile(path, limit)
+	if errors.Is(err, regular.ErrTooLarge) {
 		return nil, fmt.Errorf("%w: %s is larger than %d bytes", ErrFormat, filepath.Base(path), limit)
 	}
-	return text, nil
+	return text, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints/safetensors"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // Load reads a checkpoint whole. path is a checkpoint's folder, or a run's: then the newest complete one is taken, and
@@ -35,7 +36,11 @@ func load(path string, moments bool) (*Checkpoint, error) {
 		return nil, fmt.Errorf("%s: %w: it is a file; name the checkpoint's folder (%s)", path, ErrNone, filepath.Dir(path))
 	}
 	if isCheckpoint(path) {
-		return read(path, moments)
+		c, err := read(path, moments)
+		if err != nil {
+			return nil, withRemedy(filepath.Clean(path), err)
+		}
+		return c, nil
 	}
 	// While we read, a training process may save and clear the checkpoint away under us; then there is a newer one.
 	for try := 0; ; try++ {
@@ -51,7 +56,7 @@ func load(path string, moments bool) (*Checkpoint, error) {
 		if _, statErr := os.Stat(newest.dir); try < 5 && errors.Is(statErr, fs.ErrNotExist) {
 			continue
 		}
-		return nil, err
+		return nil, withRemedy(newest.dir, err)
 	}
 }
 
@@ -91,7 +96,7 @@ func read(dir string, moments bool) (*Checkpoint, error) {
 		return nil, err
 	}
 	if c.State.ConfigHash != done[ConfigFile] || c.State.TokenizerHash != done[TokenizerFile] {
-		return nil, fmt.Errorf("%s: %w: %s is of another configuration or tokenizer than the one beside it; use another checkpoint", dir, ErrDamaged, StateFile)
+		return nil, fmt.Errorf("%s: %w: %s is of another configuration or tokenizer than the one beside it", dir, ErrDamaged, StateFile)
 	}
 	model, err := readTensors(dir, ModelFile, done)
 	if err != nil {
@@ -113,14 +118,26 @@ func read(dir string, moments bool) (*Checkpoint, error) {
 }
 
 func damaged(dir, name, what string) error {
-	return fmt.Errorf("%s: %w: %s %s; use another checkpoint of the run, or copy this one again", dir, ErrDamaged, name, what)
+	return fmt.Errorf("%s: %w: %s %s", dir, ErrDamaged, name, what)
+}
+
+// notAFile words the errors of opening that say that a file is missing, or a folder, a pipe or a device.
+func notAFile(dir, name string, err error) error {
+	var path *fs.PathError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return damaged(dir, name, "is missing")
+	case errors.Is(err, regular.ErrKind) && errors.As(err, &path):
+		return damaged(dir, name, "is "+path.Err.Error())
+	}
+	return nil
 }
 
 // readChecked reads a small file and compares its hash.
 func readChecked(dir, name string, done digests) ([]byte, error) {
 	text, err := readSmall(filepath.Join(dir, name), maxSmallFile)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, damaged(dir, name, "is missing")
+	if err := notAFile(dir, name, err); err != nil {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
@@ -134,9 +151,9 @@ func readChecked(dir, name string, done digests) ([]byte, error) {
 // readTensors reads a safetensors file once, hashing as it goes. A file that was changed is reported as damaged, whatever
 // the change did to its header.
 func readTensors(dir, name string, done digests) ([]safetensors.Tensor, error) {
-	f, err := os.Open(filepath.Join(dir, name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, damaged(dir, name, "is missing")
+	f, err := regular.Open(filepath.Join(dir, name))
+	if err := notAFile(dir, name, err); err != nil {
+		return nil, err
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -145,9 +162,6 @@ func readTensors(dir, name string, done digests) ([]safetensors.Tensor, error) {
 	info, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, damaged(dir, name, "is not a file")
 	}
 	hash := sha256.New()
 	tensors, parseErr := safetensors.Read(io.TeeReader(f, hash), info.Size())

@@ -58,7 +58,7 @@ func save(d disk, runDir string, c *Checkpoint, keep int) (string, error) {
 	state.ConfigHash, state.TokenizerHash = hashOf(configText), hashOf(c.Tokenizer)
 	state.Serial = 1
 	for _, s := range before {
-		if s.readable && s.state.Serial >= state.Serial {
+		if s.state.Serial >= state.Serial {
 			state.Serial = s.state.Serial + 1
 		}
 	}
@@ -219,7 +219,8 @@ func discard(d disk, path string) error {
 	return d.RemoveAll(temporary)
 }
 
-// retain keeps the newest complete checkpoints, latest always among them.
+// retain keeps the newest complete checkpoints, latest always among them. A damaged one, or one of a newer format, is
+// neither counted nor deleted: what cannot be read may still be worth having.
 func retain(d disk, runDir, latest string, keep int) error {
 	if keep < 1 {
 		return nil
@@ -231,7 +232,7 @@ func retain(d disk, runDir, latest string, keep int) error {
 	kept := 1
 	var failed error
 	for _, s := range all {
-		if s.dir == latest || !s.complete {
+		if s.dir == latest || s.fault != nil {
 			continue
 		}
 		if kept++; kept > keep {

@@ -83,16 +83,20 @@ func encodeState(s State) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// decodeState reads state.json. Unknown fields are passed over: a change that matters raises the version.
+// decodeState reads state.json. Unknown fields are passed over: a change that matters raises the version. Of a newer
+// version it gives version, serial and time beside the error.
 func decodeState(text []byte) (State, error) {
-	var version struct {
-		Version int `json:"version"`
+	var version struct { // the same in every version
+		Version int       `json:"version"`
+		Serial  int64     `json:"serial"`
+		SavedAt time.Time `json:"saved_at"`
 	}
 	var s State
 	if err := json.Unmarshal(text, &version); err != nil {
 		return s, fmt.Errorf("%w: %s: %v", ErrFormat, StateFile, err)
 	}
 	if version.Version > stateVersion {
+		s.Version, s.Serial, s.SavedAt = version.Version, version.Serial, version.SavedAt
 		return s, fmt.Errorf("%w: version %d, this chiplm reads up to %d; use a newer chiplm", ErrVersion, version.Version, stateVersion)
 	}
 	if err := json.Unmarshal(text, &s); err != nil {
