@@ -96,7 +96,7 @@ Every file is checked against the hash stored with it.`,
 
 // summary is a checkpoint without its values.
 type summary struct {
-	Dir         string        `json:"dir"`
+	Dir         pathText      `json:"dir"`
 	Parameters  int           `json:"parameters"`
 	ConfigText  string        `json:"config"`
 	State       State         `json:"state"`
@@ -108,7 +108,7 @@ type summary struct {
 }
 
 func summarise(c *Checkpoint) summary {
-	s := summary{Dir: c.Dir, Parameters: c.Config.Parameters(), State: c.State, ModelSHA256: c.ModelSHA256, Optimiser: c.Moments != nil, Tensors: c.Stats()}
+	s := summary{Dir: pathText(c.Dir), Parameters: c.Config.Parameters(), State: c.State, ModelSHA256: c.ModelSHA256, Optimiser: c.Moments != nil, Tensors: c.Stats()}
 	if text, err := c.Config.YAML(); err == nil { // it was read from YAML, so it has a form in YAML
 		s.ConfigText = string(text)
 	}

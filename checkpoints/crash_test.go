@@ -146,6 +146,17 @@ func TestAFailingDisk(t *testing.T) {
 	}
 }
 
+// A failed save claims no checkpoint that is not there.
+func TestAFailedSaveSaysWhatIsLeft(t *testing.T) {
+	run := t.TempDir()
+	for _, want := range []string{"the run holds no checkpoint yet", "earlier checkpoints are untouched, the newest is step-00000001"} {
+		if _, err := save(&faultyDisk{failAt: 8, dead: true}, run, sample(t, 2), 1); !errors.Is(err, errFault) || !strings.Contains(err.Error(), want) {
+			t.Errorf("have %v, want %s", err, want)
+		}
+		quickSave(t, run, sample(t, 1), 1)
+	}
+}
+
 // Wherever the process dies, the run holds the old checkpoint or the new one, whole, and the next save goes well.
 func TestDeathAtEveryOperation(t *testing.T) {
 	n := operations(t)

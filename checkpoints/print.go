@@ -79,7 +79,7 @@ func printHead(b *bytes.Buffer, s summary) {
 		}
 	}
 	st := s.State
-	row("checkpoint", s.Dir)
+	row("checkpoint", shownPath(string(s.Dir)))
 	row("model", s.model...)
 	row("quantised", s.quant...)
 	row("training", fmt.Sprintf("step %s, %s tokens, %s sequences, %d workers", thousands(int64(st.Step)), thousands(st.Tokens), thousands(st.Sequences), st.Workers))
@@ -90,8 +90,8 @@ func printHead(b *bytes.Buffer, s summary) {
 		row("optimiser", "not stored: for use, not for resuming")
 	}
 	row("saved", fmt.Sprintf("%s by chiplm %s", st.SavedAt.Format("2006-01-02 15:04:05 MST"), st.CreatedBy))
-	row("corpus", st.Corpus)
-	row("held out", st.Valid)
+	row("corpus", shownPath(st.Corpus))
+	row("held out", shownPath(st.Valid))
 	row("SHA-256", "model     "+s.ModelSHA256, "config    "+st.ConfigHash, "tokenizer "+st.TokenizerHash)
 	if st.CorpusHash != "" {
 		row("", "corpus    "+st.CorpusHash)
@@ -104,7 +104,7 @@ func printHead(b *bytes.Buffer, s summary) {
 func printComparison(w io.Writer, a, b summary, d *Comparison) error {
 	var out bytes.Buffer
 	for i, s := range []summary{a, b} {
-		fmt.Fprintf(&out, "%c  %s\n   step %s, %s tokens, loss %s, model %s\n", 'A'+i, s.Dir, thousands(int64(s.State.Step)), thousands(s.State.Tokens),
+		fmt.Fprintf(&out, "%c  %s\n   step %s, %s tokens, loss %s, model %s\n", 'A'+i, shownPath(string(s.Dir)), thousands(int64(s.State.Step)), thousands(s.State.Tokens),
 			loss(s.State.LastLoss), shortHash(s.ModelSHA256))
 	}
 	switch {

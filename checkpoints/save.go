@@ -85,10 +85,20 @@ func save(d disk, runDir string, c *Checkpoint, keep int) (string, error) {
 	}
 	sums, err := place(d, final, files)
 	if err != nil {
-		return "", fmt.Errorf("saving %s failed, and the run's earlier checkpoints are untouched; check the free space and that the folder is writable: %w", final, err)
+		return "", fmt.Errorf("saving %s failed; %s; check the free space and that the folder is writable: %w", final, remaining(before), err)
 	}
 	c.Dir, c.State, c.ModelSHA256 = final, state, sums[ModelFile]
 	return final, retain(d, runDir, final, keep)
+}
+
+// remaining says what a run holds when a save has failed.
+func remaining(before []stored) string {
+	for _, s := range before {
+		if s.complete {
+			return "the run's earlier checkpoints are untouched, the newest is " + filepath.Base(s.dir)
+		}
+	}
+	return "the run holds no checkpoint yet"
 }
 
 // content is a file to be written.

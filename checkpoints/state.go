@@ -12,6 +12,9 @@ import (
 const stateVersion = 1
 
 // State is where a run stands. Save sets Version, Serial, SavedAt, ConfigHash and TokenizerHash itself.
+//
+// Corpus and Valid may be paths in any bytes, and JSON holds only UTF-8. In state.json a path that is not valid UTF-8, or
+// that starts with a double quote, stands as a Go string literal with its quotes: "\"/data/caf\\xe9.txt\"".
 type State struct {
 	Version       int       `json:"version"`
 	Serial        int64     `json:"serial"`   // counts the saves of a run; the highest is the newest
@@ -31,14 +34,16 @@ type State struct {
 	CreatedBy     string    `json:"created_by"` // version of chiplm
 }
 
-// MarshalJSON writes losses that are not finite as null, since JSON has no such numbers.
+// MarshalJSON writes losses that are not finite as null, since JSON has no such numbers, and paths without loss.
 func (s State) MarshalJSON() ([]byte, error) {
 	type plain State
 	return json.Marshal(struct {
 		plain
 		BestValid *float64 `json:"best_valid"`
 		LastLoss  *float64 `json:"last_loss"`
-	}{plain(s), finite(s.BestValid), finite(s.LastLoss)})
+		Corpus    pathText `json:"corpus"`
+		Valid     pathText `json:"valid"`
+	}{plain(s), finite(s.BestValid), finite(s.LastLoss), pathText(s.Corpus), pathText(s.Valid)})
 }
 
 // UnmarshalJSON reads a null best_valid as +Inf and a null last_loss as NaN.
@@ -48,11 +53,14 @@ func (s *State) UnmarshalJSON(text []byte) error {
 		plain
 		BestValid *float64 `json:"best_valid"`
 		LastLoss  *float64 `json:"last_loss"`
+		Corpus    pathText `json:"corpus"`
+		Valid     pathText `json:"valid"`
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
 	*s = State(in.plain)
+	s.Corpus, s.Valid = string(in.Corpus), string(in.Valid)
 	s.BestValid, s.LastLoss = math.Inf(1), math.NaN()
 	if in.BestValid != nil {
 		s.BestValid = *in.BestValid

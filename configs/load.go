@@ -4,13 +4,14 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 //go:embed *.yaml
@@ -121,23 +122,16 @@ func find(name, directory string) (source, error) {
 var errFolder = errors.New("is a folder, not a model file; name the .yaml file in it")
 
 func readFile(path string) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, fmt.Errorf("model file: %w", err)
-	}
-	if info.IsDir() {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: %w", path, errFolder)
 	}
-	if !info.Mode().IsRegular() {
+	text, err := regular.ReadFile(path, maxBytes)
+	switch {
+	case errors.Is(err, regular.ErrKind):
 		return nil, &Error{Source: path, Problem: "is not a regular file; name a .yaml file"}
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("model file: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err != nil {
+	case errors.Is(err, regular.ErrTooLarge):
+		return nil, tooLarge(position{source: path})
+	case err != nil:
 		return nil, fmt.Errorf("model file: %w", err)
 	}
 	return text, nil

@@ -111,6 +111,19 @@ func parseTree(at position, src []byte, key string) (root *node, err error) {
 			refuse = "text over several lines is not part of a model file; write key: value on one line"
 		case token.InvalidType:
 			refuse = "not valid YAML: " + t.Error
+		case token.StringType:
+			// The parser would blame the line on which the value starts.
+			if down, column := continuation(t.Origin); down > 0 {
+				p := place(t)
+				if p.line > 0 {
+					p.line, p.column = p.line+down, column
+				}
+				return nil, p.errorf("", "this line is indented as if it went on with the value above; line its key up with the other keys of its section")
+			}
+		case token.MappingValueType:
+			if t.Prev == nil || t.Prev.Type == token.CommentType || isPlain(t.Prev) && t.Prev.Position.Line != t.Position.Line {
+				refuse = "a colon without a key; write key: value on one line"
+			}
 		case token.MappingStartType:
 			if depth++; depth > maxNested {
 				refuse = fmt.Sprintf("more than %d nested braces; a model file nests three at most", maxNested)
@@ -146,11 +159,33 @@ func parseTree(at position, src []byte, key string) (root *node, err error) {
 	return convert(body, place, key, 0)
 }
 
+// continuation says where a plain value goes on after its first line: how many lines further down, and in which column.
+// It gives 0 for a value on one line. origin is the value's text in the file with the space around it.
+func continuation(origin string) (down, column int) {
+	_, after, more := strings.Cut(strings.TrimSpace(origin), "\n")
+	for down = 1; more; down++ {
+		var line string
+		line, after, more = strings.Cut(after, "\n")
+		if text := strings.TrimLeft(line, " \t"); text != "" {
+			return down, len(line) - len(text) + 1
+		}
+	}
+	return 0, 0
+}
+
+func isPlain(t *token.Token) bool {
+	return t.Type != token.SingleQuoteType && t.Type != token.DoubleQuoteType
+}
+
+func tooLarge(at position) *Error {
+	return at.errorf("", "larger than %d KiB, so not a model file; check the path", maxBytes>>10)
+}
+
 // cleanText checks that src is text that YAML could be in, and gives it with line ends as \n and without a
 // byte-order mark.
 func cleanText(at position, src []byte) (string, error) {
 	if len(src) > maxBytes {
-		return "", at.errorf("", "larger than %d KiB, so not a model file; check the path", maxBytes>>10)
+		return "", tooLarge(at)
 	}
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	src = bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))

@@ -9,14 +9,17 @@ import (
 )
 
 // Limits on sizes. They lie far above what a microcontroller holds; their work is to keep every product of sizes below
-// far inside an int64, so that a mistyped size is refused and never overflows.
+// far inside an int64, so that a mistyped size is refused and never overflows, and to lie within the engine's own limits
+// (engine/image.c), so that a model that was trained is never one that no image can hold.
 const (
 	MaxVocab      = 1 << 20
 	MaxWidth      = 1 << 15 // d_model, d_ff, context_length
-	MaxLayers     = 1 << 10
+	MaxLayers     = 1 << 8
 	MaxPLEDim     = 1 << 12
 	MaxExperts    = 1 << 8
 	MaxParameters = 1 << 31
+
+	minNormEps = 0x1p-64 // the engine's least factor
 )
 
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$`)
@@ -91,8 +94,7 @@ func (c *Config) checkSizes() *fault {
 	if f := within("rope_theta", c.RopeTheta, 1, 1e12); f != nil {
 		return f
 	}
-	// Below the smallest normal float32 the result would depend on whether subnormals are flushed to zero.
-	return within("norm_eps", c.NormEps, 0x1p-126, 1)
+	return within("norm_eps", c.NormEps, minNormEps, 1)
 }
 
 func (c *Config) checkQuant() *fault {
