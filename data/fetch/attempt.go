@@ -64,7 +64,7 @@ func (d *download) attempt(ctx context.Context) error {
 	client.CheckRedirect = linked.follow
 	response, err := client.Do(request)
 	if err != nil {
-		return err
+		return explain(err, hostOf(d.URL))
 	}
 	defer response.Body.Close()
 	linked.see(response)
@@ -75,7 +75,7 @@ func (d *download) attempt(ctx context.Context) error {
 		}
 	case http.StatusOK:
 		if have > 0 {
-			d.Note("the server starts over: the file has changed, or it cannot send a part of it")
+			d.Note("starting over: the server cannot go on from there")
 		}
 		if err := d.begin(response, linked); err != nil {
 			return err
@@ -84,11 +84,30 @@ func (d *download) attempt(ctx context.Context) error {
 		if err := d.restart(); err != nil {
 			return err
 		}
-		return errors.New("the server does not have the rest of these bytes, so they were thrown away")
+		return errors.New("the server lacks the rest, so the start was thrown away")
 	default:
 		return refusal(response)
 	}
 	return d.copy(ctx, cancel, response.Body)
+}
+
+// announced asks the server for the SHA-256 of the file without fetching it; empty when it cannot be had.
+func (d *download) announced(ctx context.Context) (string, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodHead, d.URL, nil)
+	if err != nil {
+		return "", err
+	}
+	request.Header.Set("User-Agent", "chiplm")
+	linked := &linkedHeaders{}
+	client := *d.Client
+	client.CheckRedirect = linked.follow
+	response, err := client.Do(request)
+	if err != nil {
+		return linked.sha256, ctx.Err() // whoever is offline is told that no hash is known
+	}
+	response.Body.Close()
+	linked.see(response)
+	return linked.sha256, nil
 }
 
 // refusal is the error of an answer without the file.
@@ -160,8 +179,8 @@ func (d *download) continues(response *http.Response, have int64) error {
 		if err := d.restart(); err != nil {
 			return err
 		}
-		return fmt.Errorf("the server sends the range %q where bytes from %d are wanted, so it starts over",
-			response.Header.Get("Content-Range"), have)
+		return fmt.Errorf("the server sends the wrong range, %.40q, so it starts over",
+			response.Header.Get("Content-Range"))
 	}
 	d.state.Size = total
 	_, err := d.out.Seek(have, io.SeekStart)
@@ -206,7 +225,7 @@ func (d *download) copy(ctx context.Context, cancel context.CancelCauseFunc, bod
 			if cause := context.Cause(ctx); cause != nil {
 				err = cause
 			}
-			return fmt.Errorf("the connection broke after %d bytes: %w", done, err)
+			return fmt.Errorf("the connection broke after %d bytes: %w", done, innermost(err))
 		}
 	}
 }

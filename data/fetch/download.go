@@ -49,15 +49,32 @@ type fatal struct{ error }
 
 func (f fatal) Unwrap() error { return f.error }
 
-// Get downloads a file. When it fails, what has arrived stays in Path.part and the next call goes on from there.
+// Get downloads a file. When it fails or ctx ends, what has arrived stays in Path.part and the next call goes on from
+// there.
 func Get(ctx context.Context, r Request) (*Result, error) {
 	d := &download{Request: r}
 	d.defaults()
 	result, err := d.run(ctx)
+	if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
+		err = d.stopped(cause)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("downloading %s: %w", r.URL, err)
+		return nil, fmt.Errorf("downloading %s from %s: %w", filepath.Base(r.Path), hostOf(r.URL), err)
 	}
 	return result, nil
+}
+
+// stopped is the error of a download that was interrupted, whatever it was doing.
+func (d *download) stopped(cause error) error {
+	return fmt.Errorf("stopped%s: run the same command to go on (%w)", d.kept(), cause)
+}
+
+// kept tells in an error what of the file stays for a later call; it is empty when that is nothing.
+func (d *download) kept() string {
+	if stat, err := os.Stat(d.part); err == nil && stat.Size() > 0 {
+		return fmt.Sprintf(" with %d bytes, which are kept", stat.Size())
+	}
+	return ""
 }
 
 type download struct {
@@ -133,7 +150,14 @@ func (d *download) present(ctx context.Context) (*Result, error) {
 	if d.Bytes > 0 && stat.Size() != d.Bytes {
 		return nil, fmt.Errorf("%s is there with %d bytes where %d are expected: %s", d.Path, stat.Size(), d.Bytes, advice)
 	}
-	if d.SHA256 == "" {
+	want, verified := d.SHA256, "expected"
+	if want == "" {
+		if want, err = d.announced(ctx); err != nil {
+			return nil, err
+		}
+		verified = "server"
+	}
+	if want == "" {
 		return nil, fmt.Errorf("%s is there, and no SHA-256 is known to check it: %s", d.Path, advice)
 	}
 	f, err := os.Open(d.Path)
@@ -145,14 +169,19 @@ func (d *download) present(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if sum != d.SHA256 {
-		return nil, fmt.Errorf("%s is there with SHA-256 %s where %s is expected: %s", d.Path, sum, d.SHA256, advice)
+	if sum != want {
+		return nil, fmt.Errorf("%s is there with SHA-256 %s where %s is expected: %s", d.Path, sum, want, advice)
 	}
-	return &Result{Path: d.Path, URL: d.URL, Bytes: stat.Size(), SHA256: sum, Verified: "expected", Present: true}, nil
+	return &Result{Path: d.Path, URL: d.URL, Bytes: stat.Size(), SHA256: sum, Verified: verified, Present: true}, nil
 }
+
+// fewRetries is how many attempts are made when the server cannot be reached at all and never could: that is rarely
+// mended by waiting, and the user who is offline wants to know at once.
+const fewRetries = 2
 
 // attempts tries until the part is complete, or until nothing moves any more.
 func (d *download) attempts(ctx context.Context) error {
+	moved := false
 	for failures, wait := 0, d.Backoff; ; {
 		before := d.size()
 		err := d.attempt(ctx)
@@ -160,7 +189,7 @@ func (d *download) attempts(ctx context.Context) error {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("stopped after %d bytes, which are kept: run the same command to go on (%w)", d.size(), ctx.Err())
+			return ctx.Err()
 		}
 		if f := (fatal{}); errors.As(err, &f) {
 			return f.error
@@ -169,17 +198,25 @@ func (d *download) attempts(ctx context.Context) error {
 			return d.full(err)
 		}
 		if d.size() > before {
-			failures, wait = 0, d.Backoff
+			moved, failures, wait = true, 0, d.Backoff
 		}
-		if failures++; failures >= d.Retries {
-			return fmt.Errorf("%w; gave up after %d attempts with %d bytes, which are kept: check the connection and run the "+
-				"same command to go on", err, failures, d.size())
+		limit, advice := d.Retries, "check the connection"
+		var lost *unreachable
+		if errors.As(err, &lost) {
+			advice = "check the connection, or name a mirror with --base-url,"
+			if lost.lasting && !moved {
+				limit = min(limit, fewRetries)
+			}
 		}
 		var slow *slowDown
-		if errors.As(err, &slow) && slow.wait > wait {
-			wait = slow.wait
+		if errors.As(err, &slow) {
+			wait, advice = max(wait, slow.wait), "wait a while"
 		}
-		d.Note(fmt.Sprintf("%v; trying again in %v, from byte %d", err, wait, d.size()))
+		if failures++; failures >= limit {
+			return fmt.Errorf("%w; gave up after %d attempts%s: %s and run the same command again", err, failures, d.kept(),
+				advice)
+		}
+		d.Note(fmt.Sprintf("%v; again in %v", err, wait))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -194,8 +231,7 @@ func (d *download) full(err error) error {
 	if d.state.Size > 0 {
 		need = fmt.Sprintf("%d more", d.state.Size-d.size())
 	}
-	return fmt.Errorf("the disk is full after %d bytes, which are kept: make room for %s and run the same command to go on "+
-		"(%w)", d.size(), need, err)
+	return fmt.Errorf("the disk is full%s: make room for %s and run the same command to go on (%w)", d.kept(), need, err)
 }
 
 // size is how many bytes the part has.

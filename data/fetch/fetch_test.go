@@ -445,56 +445,20 @@ func TestStallIsGivenUp(t *testing.T) {
 	}
 }
 
-func TestCancelKeepsThePart(t *testing.T) {
-	content := someBytes(1_000_000, 1)
-	s := newServer(t, content)
-	ctx, cancel := context.WithCancel(context.Background())
-	r := request(t, s)
-	r.Progress = func(done, _ int64) {
-		if done > 0 {
-			cancel()
-		}
-	}
-	_, err := Get(ctx, r)
-	failed(t, r, err, "run the same command to go on")
-	if !errors.Is(err, context.Canceled) {
-		t.Errorf("error %v is not that of the context", err)
-	}
-	if stat, err := os.Stat(r.Path + ".part"); err != nil || stat.Size() == 0 {
-		t.Errorf("nothing is kept: %v", err)
-	}
-	r.Progress = nil
-	if _, err := Get(context.Background(), r); err != nil {
-		t.Fatal(err)
-	}
-	check(t, r, content)
-	if !strings.HasPrefix(s.requests[1], "bytes=") {
-		t.Errorf("the second call asks for %q", s.requests[1])
-	}
-}
-
-func TestUnreachable(t *testing.T) {
-	s := newServer(t, nil)
-	s.Close()
-	r := request(t, s)
-	r.Retries = 2
-	_, err := Get(context.Background(), r)
-	failed(t, r, err, "gave up after 2 attempts")
-}
-
 func TestDiskFull(t *testing.T) {
 	content := someBytes(100_000, 1)
 	r := request(t, newServer(t, content))
 	d := &download{Request: r}
 	d.defaults()
 	var err error
-	if d.out, err = os.Create(filepath.Join(t.TempDir(), "part")); err != nil {
+	d.part = filepath.Join(t.TempDir(), "part")
+	if d.out, err = os.Create(d.part); err != nil {
 		t.Fatal(err)
 	}
 	d.out.WriteString("12345")
 	d.state.Size = 100
 	err = d.full(&os.PathError{Op: "write", Path: "part", Err: syscall.ENOSPC})
-	if want := "the disk is full after 5 bytes, which are kept: make room for 95 more"; !strings.Contains(err.Error(), want) {
+	if want := "the disk is full with 5 bytes, which are kept: make room for 95 more"; !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
 	// A device that is always full, where the system has one.
