@@ -113,4 +113,3 @@ func TestCancelledStages(t *testing.T) {
 		check(t, r, content)
 	}
 }
-

@@ -124,4 +124,3 @@ func TestPresentByTheServersHash(t *testing.T) {
 	}
 	check(t, r, content)
 }
-

@@ -6,19 +6,25 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 )
 
+// aside is the room that percentage, a bar that can be told as one, rate and times need beside the label.
+const aside = 48
+
 // Bytes shows progress over a number of bytes. It is not safe for concurrent use.
 type Bytes struct {
 	w     io.Writer
 	label string
-	bar   *progressbar.ProgressBar // nil off a terminal
-	next  time.Time                // of the next plain line
+	next  time.Time // of the next plain line
 	now   func() time.Time
+
+	bar      *progressbar.ProgressBar // nil off a terminal
+	terminal *os.File
 }
 
 // every is the time between two plain lines.
@@ -29,7 +35,9 @@ func NewBytes(w io.Writer, label string) *Bytes {
 	b := &Bytes{w: w, label: label, now: time.Now}
 	b.next = b.now().Add(every)
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		b.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w), progressbar.OptionSetDescription(label),
+		b.terminal = f
+		b.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w),
+			progressbar.OptionSetDescription(cut(label, max(b.columns()-aside, 8))),
 			progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish())
 	}
@@ -56,12 +64,31 @@ func (b *Bytes) Update(done, total int64) {
 	}
 }
 
-// Note prints a line without disturbing the bar.
+// Note prints a line without disturbing the bar. On a terminal it is cut to the width of that.
 func (b *Bytes) Note(text string) {
+	text = b.label + ": " + text
 	if b.bar != nil {
 		_ = b.bar.Clear()
+		text = cut(text, b.columns()-1)
 	}
-	fmt.Fprintf(b.w, "%s: %s\n", b.label, text)
+	fmt.Fprintln(b.w, text)
+}
+
+// columns is the width of the terminal.
+func (b *Bytes) columns() int {
+	if width, _, err := term.GetSize(int(b.terminal.Fd())); err == nil && width > 0 {
+		return width
+	}
+	return 80
+}
+
+// cut makes text one line of at most width runes.
+func cut(text string, width int) string {
+	runes := []rune(strings.ReplaceAll(text, "\n", " "))
+	if width = max(width, 1); len(runes) <= width {
+		return string(runes)
+	}
+	return string(runes[:width-1]) + "…"
 }
 
 // Done takes the bar away.
