@@ -97,7 +97,7 @@ func (b *builtin) Stories(ctx context.Context, yield func(story []byte) error) e
 	var buf []byte
 	for len(told) < b.stories {
 		if err := ctx.Err(); err != nil {
-			return err
+			return stoppedReading(fmt.Sprintf("%s:%d:%d", builtinName, b.seed, b.stories), err)
 		}
 		buf = append(buf[:0], t.tell()...)
 		h := fnv.New64a()

@@ -45,10 +45,28 @@ func refuse(head []byte) error {
 				order)
 		}
 	}
+	if at := bytes.IndexByte(head, 0); at >= 0 {
+		return fmt.Errorf("is no text but binary: byte %d of it is zero; give a text or JSON file", at)
+	}
+	if odd := controls(sample); len(sample) > 0 && odd*20 > len(sample) {
+		return fmt.Errorf("is no text but binary: %d of its first %d bytes are control characters; give a text or JSON file",
+			odd, len(sample))
+	}
 	if len(bytes.Trim(head, blanks)) == 0 && len(head) < detectWindow {
 		return errors.New("has no text in it: give a file with stories")
 	}
 	return nil
+}
+
+// controls counts the control characters that do not occur in text: all but tab, line ends, form feed, backspace and
+// escape.
+func controls(sample []byte) (n int) {
+	for _, b := range sample {
+		if b < 0x20 && bytes.IndexByte([]byte("\t\n\v\f\r\b\x1b"), b) < 0 || b == 0x7f {
+			n++
+		}
+	}
+	return n
 }
 
 // detectWindow is how much of the beginning of a file detection looks at.

@@ -72,6 +72,9 @@ func openFile(ctx context.Context, path string) (Corpus, error) {
 		return fail(err)
 	}
 	head, sum, size, delimiter, err := survey(ctx, abs)
+	if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
+		return nil, stoppedReading(path, cause)
+	}
 	if err != nil {
 		return fail(fmt.Errorf("cannot be read: %w", err))
 	}
@@ -87,6 +90,11 @@ func openFile(ctx context.Context, path string) (Corpus, error) {
 		f.mark = int64(len(bom))
 	}
 	return f, nil
+}
+
+// stoppedReading is the error of a corpus whose reading was interrupted.
+func stoppedReading(path string, cause error) error {
+	return fmt.Errorf("reading corpus %s was stopped: run the same command again (%w)", path, cause)
 }
 
 // fileInside advises what to name in place of a directory.
@@ -175,12 +183,16 @@ func (f *file) Stories(ctx context.Context, yield func(story []byte) error) erro
 	}
 	defer s.Close()
 	if _, err := io.CopyN(io.Discard, s, f.mark); err != nil {
+		if cause := ctx.Err(); cause != nil {
+			return stoppedReading(f.info.Path, cause)
+		}
 		return fmt.Errorf("corpus %s cannot be read: %w", f.info.Path, err)
 	}
 	found := false
 	var stopped error
 	take := func(story []byte) error {
-		if stopped = ctx.Err(); stopped != nil {
+		if cause := ctx.Err(); cause != nil {
+			stopped = stoppedReading(f.info.Path, cause)
 			return stopped
 		}
 		found = true
@@ -194,7 +206,7 @@ func (f *file) Stories(ctx context.Context, yield func(story []byte) error) erro
 	case stopped != nil:
 		return stopped
 	case err != nil && ctx.Err() != nil:
-		return ctx.Err()
+		return stoppedReading(f.info.Path, ctx.Err())
 	case err != nil:
 		return fmt.Errorf("corpus %s: %w", f.info.Path, err)
 	case s.sum() != f.info.SHA256:

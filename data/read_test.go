@@ -43,7 +43,7 @@ func TestKindsAndOddFiles(t *testing.T) {
 		{"blank lines inside", "One.\n\nTwo.\n" + d + "\n", KindDelimited, []string{"One.\n\nTwo."}},
 		{"CRLF", "One.\r\nTwo.\r\n" + d + "\r\nThree\r.\r\r\n" + d + "\r\n", KindDelimited, []string{"One.\nTwo.", "Three\r."}},
 		{"byte-order mark", bom + "One." + d + bom + "Two.", KindDelimited, []string{"One.", bom + "Two."}},
-		{"not UTF-8", "On\xe9.\xff\xfe" + d + "\x00\x80", KindDelimited, []string{"On\xe9.\xff\xfe", "\x00\x80"}},
+		{"not UTF-8", "On\xe9.\xff\xfe" + d + "\x80\x01", KindDelimited, []string{"On\xe9.\xff\xfe", "\x80\x01"}},
 		{"a story of 1 MB", "One." + d + long + d + "Two.", KindDelimited, []string{"One.", long, "Two."}},
 		{"delimiter across blocks", strings.Repeat("x", firstWindow-5) + d + "Two.", KindDelimited,
 			[]string{strings.Repeat("x", firstWindow-5), "Two."}},
@@ -101,6 +101,11 @@ func TestRefusedWhenOpened(t *testing.T) {
 		{"gzip", "\x1f\x8b\x08\x00", "unpack"},
 		{"zip", "PK\x03\x04", "unpack"},
 		{"parquet", "PAR1\x00", "Parquet"},
+		{"a program", "\x7fELF\x02\x01\x01\x00\x00\x00", "binary: byte 7 of it is zero"},
+		{"a zero in the text", "One." + Delimiter + "T\x00wo.", "binary: byte 18 of it is zero"},
+		{"a late zero in the first block", strings.Repeat("word\n", 10_000) + "\x00", "binary: byte 50000"},
+		{"a zero in JSON", "{\"text\":\"One\x00.\"}", "binary"},
+		{"binary without a zero", strings.Repeat("\x01\x8f\x02\xe3w", 40), "80 of its first 200 bytes are control characters"},
 	} {
 		path := write(t, "corpus.txt", c.content)
 		_, err := Open(path)

@@ -2,7 +2,7 @@ package bpe
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +12,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/usage"
 )
 
 // Corpus is the part of a corpus that training needs: it calls f for every story, whose bytes are valid during the
@@ -56,6 +59,9 @@ func readAll(cmd *cobra.Command, open func(string) (Corpus, error), paths []stri
 			n.Bytes += int64(len(story))
 			return f(story)
 		})
+		if cause := cmd.Context().Err(); cause != nil && errors.Is(err, cause) {
+			return fmt.Errorf("reading %s was stopped: run the same command again (%w)", path, cause)
+		}
 		if err != nil {
 			return fmt.Errorf("read %s: %w", path, err)
 		}
@@ -85,6 +91,10 @@ whatever the corpus holds.`,
 			tok, err := Train(cmd.Context(), func(yield func([]byte) error) error {
 				return readAll(cmd, open, args, &n, yield)
 			}, size)
+			if cause := cmd.Context().Err(); cause != nil && errors.Is(err, cause) {
+				return fmt.Errorf("training the tokenizer was stopped, and nothing was written: run the same command again (%w)",
+					cause)
+			}
 			if err != nil {
 				return err
 			}
@@ -93,7 +103,7 @@ whatever the corpus holds.`,
 			}
 			seconds := time.Since(start).Seconds()
 			if asJSON {
-				return printJSON(cmd.OutOrStdout(), struct {
+				return jsonout.Write(cmd.OutOrStdout(), struct {
 					Path    string  `json:"path"`
 					Size    int     `json:"size"`
 					SHA256  string  `json:"sha256"`
@@ -112,11 +122,6 @@ whatever the corpus holds.`,
 	return c
 }
 
-// tokenizerFlag adds --tokenizer to a command.
-func tokenizerFlag(c *cobra.Command) *string {
-	return c.Flags().StringP("tokenizer", "t", "tokenizer.json", "tokenizer.json to use")
-}
-
 func encodeCommand() *cobra.Command {
 	var text string
 	var asJSON bool
@@ -130,25 +135,25 @@ No end-of-text token is added, and <|endoftext|> in the text is plain text.`,
   chiplm tokenizer encode -t small.json story.txt --json`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	path := tokenizerFlag(c)
+	tokenizer := AddFlag(c)
 	c.Flags().StringVar(&text, "text", "", "text to encode, in place of a file")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		tok, err := Load(*path)
+		tok, _, err := tokenizer()
 		if err != nil {
 			return err
 		}
 		input := []byte(text)
 		if cmd.Flags().Changed("text") {
 			if len(args) > 0 {
-				return fmt.Errorf("both --text and the file %s are given: leave one of them out", args[0])
+				return usage.Errorf("both --text and the file %s are given: leave one of them out", args[0])
 			}
 		} else if input, err = readInput(cmd, args); err != nil {
 			return err
 		}
 		ids := tok.Encode([]int32{}, input)
 		if asJSON {
-			return printJSON(cmd.OutOrStdout(), struct {
+			return jsonout.Write(cmd.OutOrStdout(), struct {
 				Bytes  int     `json:"bytes"`
 				Tokens int     `json:"tokens"`
 				IDs    []int32 `json:"ids"`
@@ -190,10 +195,10 @@ for none. With --json, "text" has U+FFFD in place of bytes that are not UTF-8, a
 		Example: `  chiplm tokenizer decode 413 266 257
   chiplm tokenizer encode story.txt | chiplm tokenizer decode`,
 	}
-	path := tokenizerFlag(c)
+	tokenizer := AddFlag(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	c.RunE = func(cmd *cobra.Command, args []string) error {
-		tok, err := Load(*path)
+		tok, _, err := tokenizer()
 		if err != nil {
 			return err
 		}
@@ -211,7 +216,7 @@ for none. With --json, "text" has U+FFFD in place of bytes that are not UTF-8, a
 		}
 		text := tok.Decode([]byte{}, ids)
 		if asJSON {
-			return printJSON(cmd.OutOrStdout(), struct {
+			return jsonout.Write(cmd.OutOrStdout(), struct {
 				Tokens int    `json:"tokens"`
 				Text   string `json:"text"`
 				Base64 []byte `json:"base64"`
@@ -242,31 +247,36 @@ func infoCommand(open func(string) (Corpus, error)) *cobra.Command {
 		Use:   "info [TOKENIZER [CORPUS...]]",
 		Short: "Show a tokenizer, and how well it fits a text",
 		Long: `Show the size, hash and longest entry of a tokenizer.json (default: tokenizer.json).
-With corpora, also count their tokens: more bytes per token is better.`,
+With corpora, also count their tokens: more bytes per token is better. With
+--tokenizer every argument is a corpus.`,
 		Example: `  chiplm tokenizer info
-  chiplm tokenizer info tokenizer.json tinystories-valid.txt --json`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			path := "tokenizer.json"
-			if len(args) > 0 {
-				path = args[0]
-			}
-			tok, err := Load(path)
-			if err != nil {
+  chiplm tokenizer info tokenizer.json tinystories-valid.txt --json
+  chiplm tokenizer info -t checkpoints/runs/combo/tokenizer.json tinystories-valid.txt`,
+	}
+	tokenizer := AddFlag(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	c.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("tokenizer") && len(args) > 0 {
+			if err := cmd.Flags().Set("tokenizer", args[0]); err != nil {
 				return err
 			}
-			info := describe(tok, path)
-			if len(args) > 1 {
-				if err := info.measure(cmd, open, tok, args[1:]); err != nil {
-					return err
-				}
+			args = args[1:]
+		}
+		tok, path, err := tokenizer()
+		if err != nil {
+			return err
+		}
+		info := describe(tok, path)
+		if len(args) > 0 {
+			if err := info.measure(cmd, open, tok, args); err != nil {
+				return err
 			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), info)
-			}
-			return info.print(cmd.OutOrStdout())
-		},
+		}
+		if asJSON {
+			return jsonout.Write(cmd.OutOrStdout(), info)
+		}
+		return info.print(cmd.OutOrStdout())
 	}
-	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
 }
 
@@ -332,11 +342,4 @@ func (i *info) print(w io.Writer) error {
 		fmt.Fprintf(t, "bytes per token\t%.4f\n", i.Fit.BytesPerToken)
 	}
 	return t.Flush()
-}
-
-// printJSON writes one JSON object and a line end.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }

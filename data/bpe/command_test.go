@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -81,7 +82,7 @@ func TestCommands(t *testing.T) {
 		t.Errorf("decode --json says %q, %v", out, err)
 	}
 	out, err = runCommand(t, "", "encode", "-t", path, "--text", "", "--json")
-	if err != nil || out != `{"bytes":0,"tokens":0,"ids":[]}`+"\n" {
+	if err != nil || out != "{\n  \"bytes\": 0,\n  \"tokens\": 0,\n  \"ids\": []\n}\n" {
 		t.Errorf("encoding nothing says %q, %v", out, err)
 	}
 
@@ -97,6 +98,67 @@ func TestCommands(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(out), &shown) != nil || shown.Merges != 23 || shown.Fit.Bytes != 2*len(ascii) ||
 		shown.Fit.Tokens != 2*len(tok.Encode(nil, []byte(ascii))) {
 		t.Errorf("info --json says %q, %v", out, err)
+	}
+}
+
+// A tokenizer is named alike everywhere, and who has none is told where to find one.
+func TestTokenizerFlag(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("corpus.txt", []byte("aaaa"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	hint := "checkpoints/runs/NAME/tokenizer.json: name it with --tokenizer"
+	for _, args := range [][]string{{"encode", "--text", "a"}, {"decode", "1"}, {"info"}} {
+		_, err := runCommand(t, "", args...)
+		var coded interface{ ExitCode() int }
+		if !errors.As(err, &coded) || coded.ExitCode() != 2 || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%v without a tokenizer: %v", args, err)
+		}
+		_, err = runCommand(t, "", append(args, "--tokenizer", "none.json")...)
+		if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), hint) ||
+			!strings.Contains(err.Error(), "none.json") {
+			t.Errorf("%v with a wrong path: %v", args, err)
+		}
+	}
+	if err := trained(t, 258, "aa").Save("other.json"); err != nil {
+		t.Fatal(err)
+	}
+	want, err := runCommand(t, "", "info", "other.json", "corpus.txt")
+	if err != nil || !strings.Contains(want, "other.json") || !strings.Contains(want, "bytes per token") {
+		t.Fatalf("%s, %v", want, err)
+	}
+	for _, args := range [][]string{{"info", "-t", "other.json", "corpus.txt"}, {"info", "corpus.txt", "--tokenizer", "other.json"}} {
+		if got, err := runCommand(t, "", args...); err != nil || got != want {
+			t.Errorf("%v: %s, %v", args, got, err)
+		}
+	}
+	if err := os.Rename("other.json", "tokenizer.json"); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"encode", "--text", "a"}, {"decode", "1"}, {"info"}} {
+		if _, err := runCommand(t, "", args...); err != nil {
+			t.Errorf("%v with tokenizer.json here: %v", args, err)
+		}
+	}
+}
+
+func TestTrainInterrupted(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := os.WriteFile("corpus.txt", []byte("aaaa"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := Command(openTextFile)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	c.SetErr(&bytes.Buffer{})
+	c.SetArgs([]string{"train", "corpus.txt", "--size", "258"})
+	err := c.ExecuteContext(ctx)
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was written: run the same command again") {
+		t.Errorf("error %v", err)
+	}
+	if _, err := os.Stat("tokenizer.json"); !errors.Is(err, os.ErrNotExist) {
+		t.Error("a tokenizer is written")
 	}
 }
 

@@ -58,6 +58,10 @@ func Get(ctx context.Context, r Request) (*Result, error) {
 	if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
 		err = d.stopped(cause)
 	}
+	var lost *unreachable
+	if errors.As(err, &lost) { // which names the host itself
+		return nil, fmt.Errorf("downloading %s: %w", filepath.Base(r.Path), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("downloading %s from %s: %w", filepath.Base(r.Path), hostOf(r.URL), err)
 	}

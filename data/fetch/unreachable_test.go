@@ -56,7 +56,7 @@ func TestUnreachable(t *testing.T) {
 			Path: filepath.Join(t.TempDir(), "folder", "stories.txt"), Client: &http.Client{Transport: client}, Retries: 4,
 			Backoff: time.Millisecond, Note: func(text string) { notes = append(notes, text) }}
 		_, err := Get(context.Background(), r)
-		failed(t, r, err, "downloading stories.txt from hub.example: "+c.want)
+		failed(t, r, err, "downloading stories.txt: "+c.want)
 		if err == nil {
 			continue
 		}

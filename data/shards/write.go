@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash"
 	"hash/crc32"
@@ -38,7 +39,10 @@ type Progress func(storyBytes int64)
 // a core, by the longest story, and by 8 bytes a story. progress may be nil.
 func Write(ctx context.Context, path string, corpus data.Corpus, tok Tokenizer, progress Progress) (err error) {
 	defer func() {
-		if err != nil {
+		if cause := ctx.Err(); cause != nil && errors.Is(err, cause) {
+			err = fmt.Errorf("writing token shard %s was stopped, and nothing was written: run the same command again (%w)",
+				path, cause)
+		} else if err != nil {
 			err = fmt.Errorf("writing token shard %s: %w", path, err)
 		}
 	}()

@@ -1,0 +1,19 @@
+package usage
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"testing"
+)
+
+func TestMarked(t *testing.T) {
+	err := fmt.Errorf("encode: %w", Errorf("file %s: %w", "x", fs.ErrNotExist))
+	var coded interface{ ExitCode() int }
+	if !errors.As(err, &coded) || coded.ExitCode() != 2 {
+		t.Errorf("%v has no exit status 2", err)
+	}
+	if !errors.Is(err, fs.ErrNotExist) || err.Error() != "encode: file x: file does not exist" {
+		t.Errorf("%v has lost what it is about", err)
+	}
+}
