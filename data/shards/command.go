@@ -22,9 +22,10 @@ func Command() *cobra.Command {
 It takes 2 bytes a token (4 where the vocabulary has more than 65536 entries) and 8 bytes a story:
 for the 2.2 GB of TinyStories about 1.1 GB.
 
-Training makes one by itself, in the cache folder; so does this command without -o. The cache folder
-is the one that CHIPLM_CACHE names, else chiplm in the user's cache folder (~/.cache/chiplm on Linux).
-It only grows. To empty it, remove its files shard-*.tokens: what is missing is made again.`,
+Training makes one by itself, in the cache folder; so does this command without -o. The cache
+folder is the one that CHIPLM_CACHE names, else chiplm in the user's cache folder, on Linux
+~/.cache/chiplm. It only grows. To empty it, remove its files shard-*.tokens: what is missing is
+made again.`,
 		Example: `  chiplm data tokenize tinystories-train.txt --tokenizer tokenizer.json
   chiplm data tokenize builtin:1:2000 -t checkpoints/runs/combo/tokenizer.json -o stories.tokens
   rm ~/.cache/chiplm/shard-*.tokens`,
