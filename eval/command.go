@@ -34,8 +34,8 @@ func bpbCommand() *cobra.Command {
 with its own tokenizer, which is what the chip computes, bit for bit. Bits per byte count the raw
 bytes of the stories, so models with different tokenizers compare.
 
-MODEL is a checkpoint, a run (its newest checkpoint), an image, or a folder that export wrote;
-without one, the newest checkpoint of all runs is scored. The stories are the held-out text
+MODEL is a run (its newest checkpoint), a checkpoint, an image, or a folder that export wrote, by
+path, or a run by its name; without one, the newest checkpoint of all runs is scored. The stories are the held-out text
 recorded when the model was trained, or those of --stories.
 
 The columns: read/token is what the chip reads of the weights for one token, scales included;
@@ -43,8 +43,8 @@ text B/token how many bytes of text a token stands for; bits/byte charges the st
 "with end" also the end-of-text that closes a story. --reference trainer asks the training graph:
 in float (nothing quantised), and in its exact mode, which computes what the engine does.`,
 		Example: `  chiplm eval bpb
-  chiplm eval bpb checkpoints/runs/combo --stories tinystories-valid.txt --n 1000
-  chiplm eval bpb checkpoints/runs/combo --reference trainer --json`,
+  chiplm eval bpb combo --stories tinystories-valid.txt --n 1000
+  chiplm eval bpb combo --reference trainer --json`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if reference != "" && reference != "trainer" {
 				return fmt.Errorf("--reference %q is unknown; the one reference is trainer", reference)
@@ -64,7 +64,7 @@ in float (nothing quantised), and in its exact mode, which computes what the eng
 				}
 			}()
 			for _, path := range args {
-				s, err := openSubject(cmd.Context(), path, runs)
+				s, err := openSubject(cmd.Context(), path, runs, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}

@@ -253,7 +253,7 @@ func TestSampleRepeats(t *testing.T) {
 // The number of tokens is what was asked for, or what the context holds.
 func TestSampleStops(t *testing.T) {
 	dir, _ := tinyRun(t, nil)
-	s, err := openSubject(context.Background(), dir, "")
+	s, err := openSubject(context.Background(), dir, "", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

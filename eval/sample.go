@@ -102,10 +102,10 @@ func SampleCommand() *cobra.Command {
 		Use:   "sample [MODEL]",
 		Short: "Let a model write a story",
 		Long: `Lets the C engine write with a model's quantised weights, word for word as the chip will with the
-same seed. MODEL is a checkpoint, a run, an image, or a folder that export wrote; without one, the
+same seed. MODEL is a run, a checkpoint, an image, or a folder that export wrote; without one, the
 newest checkpoint of all runs writes. The story ends with end-of-text or with the context.`,
 		Example: `  chiplm sample --prompt "Once upon a time, there was a frog"
-  chiplm sample checkpoints/runs/combo --temperature 0
+  chiplm sample combo --temperature 0
   chiplm sample esp32s3/model.clm --seed 7 --json`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -119,7 +119,7 @@ newest checkpoint of all runs writes. The story ends with end-of-text or with th
 			if len(args) == 1 {
 				path = args[0]
 			}
-			s, err := openSubject(cmd.Context(), path, runs)
+			s, err := openSubject(cmd.Context(), path, runs, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}

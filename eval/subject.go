@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -25,19 +26,17 @@ type subject struct {
 	checkpoint *checkpoints.Checkpoint
 }
 
-// openSubject opens an image file, a folder that export wrote, a checkpoint or a run. An empty path is the newest
-// checkpoint of all runs under root.
-func openSubject(ctx context.Context, path, root string) (*subject, error) {
-	if path == "" {
-		newest, err := checkpoints.Newest(root)
-		if err != nil {
-			return nil, err
-		}
-		path = newest
+// openSubject opens an image file, a folder that export wrote, a checkpoint or a run, by path or by the name of a run
+// under root. An empty name is the newest checkpoint of all runs. What a person should know about it goes to notes, a
+// line each.
+func openSubject(ctx context.Context, name, root string, notes io.Writer) (*subject, error) {
+	path, err := checkpoints.Resolve(root, name)
+	if err != nil {
+		return nil, err
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("%w; name a checkpoint, a run, an image, or a folder that export wrote", err)
+		return nil, err
 	}
 	if !info.IsDir() {
 		return openImage(path)
@@ -45,7 +44,7 @@ func openSubject(ctx context.Context, path, root string) (*subject, error) {
 	if image := filepath.Join(path, export.ImageFile); exists(image) {
 		return openImage(image)
 	}
-	return openCheckpoint(ctx, path)
+	return openCheckpoint(ctx, path, notes)
 }
 
 func exists(path string) bool {
@@ -69,7 +68,7 @@ func openImage(path string) (*subject, error) {
 	return s, nil
 }
 
-func openCheckpoint(ctx context.Context, path string) (*subject, error) {
+func openCheckpoint(ctx context.Context, path string, notes io.Writer) (*subject, error) {
 	ck, err := checkpoints.LoadModel(path)
 	if err != nil {
 		return nil, err
@@ -81,6 +80,9 @@ func openCheckpoint(ctx context.Context, path string) (*subject, error) {
 	built, err := export.BuildImage(ctx, ck, export.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("packing %s: %w", ck.Dir, err)
+	}
+	for _, note := range append(ck.Notes, built.Notes...) {
+		fmt.Fprintln(notes, note)
 	}
 	im, err := engine.NewImage(built.Bytes)
 	if err != nil {
