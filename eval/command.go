@@ -35,8 +35,8 @@ with its own tokenizer, which is what the chip computes, bit for bit. Bits per b
 bytes of the stories, so models with different tokenizers compare.
 
 MODEL is a run (its newest checkpoint), a checkpoint, an image, or a folder that export wrote, by
-path, or a run by its name; without one, the newest checkpoint of all runs is scored. The stories are the held-out text
-recorded when the model was trained, or those of --stories.
+path, or a run by its name; without one, the newest checkpoint of all runs is scored. The stories
+are the held-out text recorded when the model was trained, or those of --stories.
 
 The columns: read/token is what the chip reads of the weights for one token, scales included;
 text B/token how many bytes of text a token stands for; bits/byte charges the stories' tokens,
