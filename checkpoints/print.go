@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/digits"
 )
 
 // width is what every line of a table fits into.
@@ -17,8 +18,8 @@ const width = 100
 // describe words the configuration: the sizes, and how the model is quantised.
 func describe(c *configs.Config) (model, quant []string) {
 	model = []string{
-		fmt.Sprintf("%s: %s parameters", c.Name, thousands(int64(c.Parameters()))),
-		fmt.Sprintf("vocabulary %d, width %d, layers %d, heads %d, feed-forward %d (%s)", c.VocabSize, c.DModel, c.NLayers, c.NHeads, c.DFF, c.Activation),
+		fmt.Sprintf("%s: %s parameters", c.Name, digits.Comma(c.Parameters())),
+		fmt.Sprintf("vocabulary %s, width %d, layers %d, heads %d, feed-forward %d (%s)", digits.Comma(c.VocabSize), c.DModel, c.NLayers, c.NHeads, c.DFF, c.Activation),
 	}
 	more := fmt.Sprintf("context %d", c.ContextLength)
 	if c.PLEDim > 0 {
@@ -82,7 +83,7 @@ func printHead(b *bytes.Buffer, s summary) {
 	row("checkpoint", shownPath(string(s.Dir)))
 	row("model", s.model...)
 	row("quantised", s.quant...)
-	row("training", fmt.Sprintf("step %s, %s tokens, %s sequences, %d workers", thousands(int64(st.Step)), thousands(st.Tokens), thousands(st.Sequences), st.Workers))
+	row("training", fmt.Sprintf("step %s, %s tokens, %s sequences, %d workers", digits.Comma(st.Step), digits.Comma(st.Tokens), digits.Comma(st.Sequences), st.Workers))
 	row("loss", fmt.Sprintf("last %s, best validation %s nats per token", loss(st.LastLoss), loss(st.BestValid)))
 	if s.Optimiser {
 		row("optimiser", "stored: training can be resumed")
@@ -104,7 +105,7 @@ func printHead(b *bytes.Buffer, s summary) {
 func printComparison(w io.Writer, a, b summary, d *Comparison) error {
 	var out bytes.Buffer
 	for i, s := range []summary{a, b} {
-		fmt.Fprintf(&out, "%c  %s\n   step %s, %s tokens, loss %s, model %s\n", 'A'+i, shownPath(string(s.Dir)), thousands(int64(s.State.Step)), thousands(s.State.Tokens),
+		fmt.Fprintf(&out, "%c  %s\n   step %s, %s tokens, loss %s, model %s\n", 'A'+i, shownPath(string(s.Dir)), digits.Comma(s.State.Step), digits.Comma(s.State.Tokens),
 			loss(s.State.LastLoss), shortHash(s.ModelSHA256))
 	}
 	switch {
@@ -136,7 +137,7 @@ func printComparison(w io.Writer, a, b summary, d *Comparison) error {
 		if t.EqualBytes {
 			equal = "yes"
 		}
-		fmt.Fprintf(&out, "%-28s %20s %10s %10s %13s %11s\n", t.Name, shapeText(t.ShapeA), figure(t.MaxAbsDiff), figure(t.RMSDiff), thousands(int64(t.Changed)), equal)
+		fmt.Fprintf(&out, "%-28s %20s %10s %10s %13s %11s\n", t.Name, shapeText(t.ShapeA), figure(t.MaxAbsDiff), figure(t.RMSDiff), digits.Comma(t.Changed), equal)
 	}
 	_, err := w.Write(out.Bytes())
 	return err
@@ -195,13 +196,4 @@ func wrap(s string, n int) []string {
 		r = r[n:]
 	}
 	return append(lines, string(r))
-}
-
-// thousands writes 1234567 as 1,234,567.
-func thousands(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -1,8 +1,8 @@
-// Package engine runs chiplm images: it binds the C engine that lies beside it, the same files that a board's firmware
-// compiles, so that what it computes here is what a chip computes, bit for bit. chiplm.h documents the C side,
-// docs/numerics.md the arithmetic, docs/image.md the file.
+// Package engine runs chiplm images: it binds the C engine that lies beside it. The engine is plain C11 without allocation,
+// files or an operating system, written to be compiled for the chip as it stands and to compute there the same bits as
+// here; chiplm.h documents it and shows how to use it, docs/numerics.md gives the arithmetic, docs/image.md the file.
 //
-//	im, err := engine.OpenImage("combo.image")
+//	im, err := engine.OpenImage("exports/combo-esp32s3/model.clm")
 //	e, err := engine.New(im, engine.Options{})
 //	err = e.ForwardLast(prompt, logits)
 //	id, err := engine.Sample(logits, 0.8, 40, &rng)

@@ -198,7 +198,7 @@ func Verify(im *Image) error {
 		d = d.Add(i, id, logits[i*v:(i+1)*v])
 	}
 	if d != g.Digest {
-		return fmt.Errorf("verify: digest of the whole prompt at once: found %#x, want %#x: %w", uint64(d),
+		return fmt.Errorf("verify: digest of the whole prompt at once: this run gives %#x, the image stores %#x: %w", uint64(d),
 			uint64(g.Digest), ErrDigest)
 	}
 	return nil

@@ -4,8 +4,12 @@ package engine
 import "C"
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
+
+	"github.com/chiplm/chiplm/digits"
 )
 
 // The failures of an image or a run, one for each status of the C engine; test for them with errors.Is. The error
@@ -67,29 +71,71 @@ func failure(status C.chiplm_status) error {
 	return fmt.Errorf("status %d of the C engine: %s", int(status), C.GoString(C.chiplm_status_text(status)))
 }
 
-// failureAt is the error of a fault: where, what was found, what was wanted, and what to do.
+// failureAt is the error of a fault: where, which number was given or stored and which one was computed or is the limit,
+// and what to do. In faults of an image, found is what the image stores and wanted what follows from its other bytes.
 func failureAt(fault *C.chiplm_fault) error {
 	err := failure(fault.status)
 	if err == nil {
 		return nil
 	}
-	where := C.GoString(&fault.where[0])
-	found, wanted := uint64(fault.found), uint64(fault.wanted)
-	switch fault.status {
-	case C.CHIPLM_ERR_MAGIC, C.CHIPLM_ERR_FILE_CRC, C.CHIPLM_ERR_SECTION_CRC, C.CHIPLM_ERR_TENSOR_CRC,
-		C.CHIPLM_ERR_DIGEST:
-		return fmt.Errorf("%s: found %#x, want %#x: %w", where, found, wanted, err)
-	case C.CHIPLM_ERR_CODE, C.CHIPLM_ERR_SCALE, C.CHIPLM_ERR_FLOAT:
-		return fmt.Errorf("%s: found %#x: %w", where, found, err)
+	if place := describe(fault.status, C.GoString(&fault.where[0]), uint64(fault.found), uint64(fault.wanted)); place != "" {
+		return fmt.Errorf("%s: %w", place, err)
+	}
+	return err
+}
+
+// describe words where a fault is and its numbers.
+func describe(status C.chiplm_status, where string, found, wanted uint64) string {
+	switch status {
+	case C.CHIPLM_ERR_SIZE:
+		return fmt.Sprintf("the file has %d bytes, a header %d", found, wanted)
+	case C.CHIPLM_ERR_MAGIC:
+		return fmt.Sprintf("it starts with %q, an image with %q", letters(found), letters(wanted))
+	case C.CHIPLM_ERR_VERSION, C.CHIPLM_ERR_HEADER_BYTES, C.CHIPLM_ERR_FLAGS:
+		return fmt.Sprintf("%s: is %d, this engine knows %d", where, found, wanted)
+	case C.CHIPLM_ERR_FILE_BYTES:
+		return fmt.Sprintf("the header says %s bytes, the file has %s", digits.Comma(found), digits.Comma(wanted))
+	case C.CHIPLM_ERR_FILE_CRC, C.CHIPLM_ERR_SECTION_CRC, C.CHIPLM_ERR_TENSOR_CRC:
+		return fmt.Sprintf("%s: the image stores %08x, its bytes give %08x", where, found, wanted)
+	case C.CHIPLM_ERR_DIGEST:
+		return fmt.Sprintf("%s: this run gives %#x, the image stores %#x", where, found, wanted)
+	case C.CHIPLM_ERR_SECTIONS:
+		if len(where) == 4 && letters(wanted) == where {
+			return fmt.Sprintf("%s: the image has %q in its place", where, letters(found))
+		}
+	case C.CHIPLM_ERR_MODEL:
+		if wanted == 0 { // a constant, given as its bits
+			return fmt.Sprintf("%s: the image stores %g", where, math.Float32frombits(uint32(found)))
+		}
+	case C.CHIPLM_ERR_TENSOR_NAME:
+		return fmt.Sprintf("%s: entry %d of the tensor table should have this name", where, found)
+	case C.CHIPLM_ERR_CODE, C.CHIPLM_ERR_RESERVED: // where the fault lies is counted in several ways
+		return where
+	case C.CHIPLM_ERR_SCALE, C.CHIPLM_ERR_FLOAT:
+		return fmt.Sprintf("%s: the image stores the bits %#x", where, found)
+	case C.CHIPLM_ERR_ROPE, C.CHIPLM_ERR_TOKENIZER, C.CHIPLM_ERR_GOLDEN:
+		if wanted == 0 { // the place, or the bits of a logit
+			return fmt.Sprintf("%s %d", where, found)
+		}
 	case C.CHIPLM_ERR_NOT_FINITE:
-		return fmt.Errorf("%s %d: %w", where, found, err)
+		return fmt.Sprintf("%s %d", where, found)
 	case C.CHIPLM_ERR_ID:
-		return fmt.Errorf("%s %d, the largest is %d: %w", where, int64(found), wanted, err)
+		return fmt.Sprintf("%s %d, the largest is %d", where, int64(found), wanted)
 	case C.CHIPLM_ERR_CONTEXT:
-		return fmt.Errorf("%d positions, context_length is %d: %w", found, wanted, err)
+		return fmt.Sprintf("%s positions, context_length is %s", digits.Comma(found), digits.Comma(wanted))
+	case C.CHIPLM_ERR_ARGUMENT, C.CHIPLM_ERR_ALIGNMENT, C.CHIPLM_ERR_ARENA, C.CHIPLM_ERR_TEMPERATURE:
+		if found == 0 && wanted == 0 {
+			return where
+		}
+		return fmt.Sprintf("%s: given %d, needed %d", where, found, wanted)
 	}
-	if found == 0 && wanted == 0 {
-		return fmt.Errorf("%s: %w", where, err)
+	if wanted == 0 {
+		return fmt.Sprintf("%s: the image stores %s", where, digits.Comma(found))
 	}
-	return fmt.Errorf("%s: found %d, limit or expected value %d: %w", where, found, wanted, err)
+	return fmt.Sprintf("%s: the image stores %s, the limit or right value is %s", where, digits.Comma(found), digits.Comma(wanted))
+}
+
+// letters are the four bytes of a little-endian word.
+func letters(word uint64) string {
+	return string(binary.LittleEndian.AppendUint32(nil, uint32(word)))
 }

@@ -83,7 +83,7 @@ func OpenImage(path string) (*Image, error) {
 		return nil, fmt.Errorf("open image: %w", err)
 	}
 	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("image %s: not a regular file: pass the .image file that chiplm export wrote", path)
+		return nil, fmt.Errorf("image %s: not a regular file: pass the model.clm of an export folder", path)
 	}
 	if st.Size() == 0 { // cannot be mapped
 		return nil, fmt.Errorf("image %s: empty: %w", path, ErrSize)

@@ -12,7 +12,7 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_SIZE:
         return "the file is shorter than an image header: it was cut off or is no image; export it again";
     case CHIPLM_ERR_MAGIC:
-        return "the file is no chiplm image: pass the .image file that chiplm export wrote";
+        return "the file is no chiplm image: pass the model.clm of an export folder";
     case CHIPLM_ERR_VERSION:
         return "the image has a version this engine does not read: export it again with this chiplm";
     case CHIPLM_ERR_HEADER_BYTES:
@@ -20,9 +20,9 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_FLAGS:
         return "the image sets a flag this engine does not know: use the chiplm that wrote it, or export it again";
     case CHIPLM_ERR_FILE_BYTES:
-        return "the file is longer or shorter than its header says: copy it again, or export it again";
+        return "the file is longer or shorter than its header says; copy it again, or export again if this is the only copy";
     case CHIPLM_ERR_FILE_CRC:
-        return "the checksum of the file is wrong: its bytes were changed; copy it again, or export it again";
+        return "the checksum of the file is wrong: its bytes were changed; copy it again, or export again if this is the only copy";
     case CHIPLM_ERR_RESERVED:
         return "reserved bytes or padding are not zero: the image was not written by this version; export it again";
     case CHIPLM_ERR_SECTIONS:

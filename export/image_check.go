@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/export/image"
 )
 
@@ -18,6 +19,7 @@ type checkReport struct {
 	File     string       `json:"file"`
 	Bytes    int64        `json:"bytes"`
 	Checks   []checkEntry `json:"checks"`
+	Advice   string       `json:"advice,omitempty"` // what to do about the first that failed
 	Verified bool         `json:"verified"`
 }
 
@@ -54,14 +56,14 @@ status is 1 otherwise.`,
 					}
 				}
 				if r.Verified {
-					_, err = fmt.Fprintf(out, "verified: %s, %d bytes\n", r.File, r.Bytes)
+					_, err = fmt.Fprintf(out, "verified: %s, %s bytes\n", r.File, digits.Comma(r.Bytes))
 				}
 			}
 			if err != nil {
 				return err
 			}
 			if !r.Verified {
-				return fmt.Errorf("%s: %w: export the checkpoint again", args[0], ErrCheck)
+				return fmt.Errorf("%s: %w: %s", args[0], ErrCheck, r.Advice)
 			}
 			return nil
 		},
@@ -93,6 +95,9 @@ func checkFile(path string) (*checkReport, error) {
 		e := checkEntry{Name: name, OK: err == nil}
 		if err != nil {
 			e.Error = err.Error()
+			if r.Verified {
+				r.Advice = image.Advice(err)
+			}
 			r.Verified = false
 		}
 		r.Checks = append(r.Checks, e)

@@ -35,6 +35,15 @@ func TestImageCheck(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 
+	// One advice, whatever is wrong: a file cut off in copying is not the checkpoint's fault.
+	if err := os.WriteFile(path, b.Bytes[:len(b.Bytes)-4096], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	text, _, err = run(t, ImageCommand(), "check", path)
+	if all := text + err.Error(); !errors.Is(err, ErrCheck) || strings.Count(all, "again,") != 1 || !strings.Contains(err.Error(), "copy it again") || strings.Contains(text, "again") {
+		t.Errorf("%v\n%s", err, text)
+	}
+
 	// Damage that any reader finds; JSON tells where, and the exit is an error all the same.
 	b.Bytes[4] = 9
 	if err := os.WriteFile(path, b.Bytes, 0o600); err != nil {
@@ -46,7 +55,7 @@ func TestImageCheck(t *testing.T) {
 		t.Fatal(jsonErr)
 	}
 	last := r.Checks[len(r.Checks)-1]
-	if !errors.Is(err, ErrCheck) || r.Verified || last.Name != "version" || last.OK {
+	if !errors.Is(err, ErrCheck) || r.Verified || last.Name != "version" || last.OK || r.Advice != "export the checkpoint again with this chiplm" {
 		t.Errorf("%v %+v", err, r)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/export/image"
 )
 
@@ -98,7 +99,7 @@ func describe(path string, f *image.File) (*imageInfo, error) {
 func (i *imageInfo) print(w io.Writer) error {
 	var b strings.Builder
 	s := &i.Sizes
-	fmt.Fprintf(&b, "%s: image version %d, %d bytes, CRC-32 %s, %d parameters\n\n", i.File, i.Version, i.Bytes, i.CRC, i.Params)
+	fmt.Fprintf(&b, "%s: image version %d, %s bytes, CRC-32 %s, %s parameters\n\n", i.File, i.Version, digits.Comma(i.Bytes), i.CRC, digits.Comma(i.Params))
 	fmt.Fprintf(&b, "vocab_size %d, d_model %d, n_layers %d, n_heads %d, d_ff %d, context_length %d, ple_dim %d, experts %d\n",
 		s.VocabSize, s.DModel, s.NLayers, s.NHeads, s.DFF, s.ContextLength, s.PLEDim, s.Experts)
 	fmt.Fprintf(&b, "activation %s, tied head %v, qk_norm %v, norm_eps %g\n", s.Activation, s.TiedHead, s.QKNorm, s.NormEps)
@@ -106,7 +107,7 @@ func (i *imageInfo) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "section\toffset\tbytes\tcrc32\t")
 	for _, x := range i.Sections {
-		fmt.Fprintf(tw, "%s\t%d\t%d\t%08x\t\n", x.Name, x.Offset, x.Bytes, x.CRC)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%08x\t\n", x.Name, digits.Comma(x.Offset), digits.Comma(x.Bytes), x.CRC)
 	}
 	tw.Flush()
 	fmt.Fprintln(&b)
@@ -120,10 +121,12 @@ func (i *imageInfo) print(w io.Writer) error {
 		if t.Bits == 32 {
 			group, scale = "-", "-"
 		}
-		fmt.Fprintf(tw, "%s\t%d x %d\t%d\t%s\t%s\t%s\t%d\t%d\t%d\n", t.Name, t.Rows, t.Cols, t.Bits, group, scale, t.Tier, t.Codes, t.Scales, t.Offset)
+		fmt.Fprintf(tw, "%s\t%d x %d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.Rows, t.Cols, t.Bits, group, scale, t.Tier,
+			digits.Comma(t.Codes), digits.Comma(t.Scales), digits.Comma(t.Offset))
 	}
 	tw.Flush()
-	fmt.Fprintf(&b, "\ntokenizer: %s, %d entries, %d merges, end-of-text %d\n", i.Tokenizer.Kind, i.Tokenizer.Entries, i.Tokenizer.Merges, i.Tokenizer.EOT)
+	fmt.Fprintf(&b, "\ntokenizer: %s, %s entries, %s merges, end-of-text %d\n", i.Tokenizer.Kind,
+		digits.Comma(i.Tokenizer.Entries), digits.Comma(i.Tokenizer.Merges), i.Tokenizer.EOT)
 	g := &i.Golden
 	fmt.Fprintf(&b, "golden: digest %s over %d tokens of %q; then most likely:", g.Digest, len(g.Prompt), g.Text)
 	for _, t := range g.Top {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/export/image"
 )
 
@@ -82,13 +83,14 @@ func (t *sizeTable) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprint(&b, "Bytes of the image\n\n")
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "payload\tscales\tpadding\theader\tbytes\tbits per weight\t part")
+	fmt.Fprintln(tw, "payload\tscales\tpadding\theader\tbytes\tbits per weight\t  part")
 	for _, r := range append(t.Rows[:len(t.Rows):len(t.Rows)], t.Total) {
 		per := ""
 		if r.BitsPer > 0 {
 			per = fmt.Sprintf("%.2f", r.BitsPer)
 		}
-		fmt.Fprintf(tw, "%d\t%d\t%d\t%d\t%d\t%s\t %s\n", r.Payload, r.Scales, r.Padding, r.Header, r.Bytes, per, r.Name)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t  %s\n", digits.Comma(r.Payload), digits.Comma(r.Scales), digits.Comma(r.Padding),
+			digits.Comma(r.Header), digits.Comma(r.Bytes), per, r.Name)
 	}
 	tw.Flush()
 	_, err := io.WriteString(w, b.String())

@@ -157,7 +157,7 @@ func checkRope(f *File) error {
 	half := f.Sizes.DModel / f.Sizes.NHeads / 2
 	for i := range n {
 		c, s := float64(f.Rope[i]), float64(f.Rope[n+i])
-		if !(math.Abs(c*c+s*s-1) < 1e-5) || i < half && (c != 1 || s != 0) {
+		if !ordinary(c) || !ordinary(s) || max(math.Abs(c), math.Abs(s)) > 1 || !(math.Abs(c*c+s*s-1) < 1e-5) || i < half && (c != 1 || s != 0) {
 			return fmt.Errorf("%w: position %d, pair %d: cosine %v, sine %v", ErrRope, i/half, i%half, c, s)
 		}
 	}
@@ -239,7 +239,7 @@ func checkGolden(f *File) error {
 			return fmt.Errorf("%w: prompt id %d at %d with a vocabulary of %d", ErrGolden, id, i, s.VocabSize)
 		}
 	}
-	if len(g.Top) > s.VocabSize {
+	if len(g.Top) < 1 || len(g.Top) > s.VocabSize {
 		return fmt.Errorf("%w: a top %d with a vocabulary of %d", ErrGolden, len(g.Top), s.VocabSize)
 	}
 	for i, t := range g.Top {

@@ -48,3 +48,23 @@ var (
 
 // ErrModel is returned by the writer for a model that cannot be an image.
 var ErrModel = errors.New("model cannot be written as an image")
+
+// Advice says what to do about a file that was refused.
+func Advice(err error) string {
+	for _, k := range []struct {
+		of   []error
+		text string
+	}{
+		{[]error{ErrShort, ErrFileBytes, ErrFileCRC}, "copy it again, or export the checkpoint again if this is the only copy"},
+		{[]error{ErrMagic}, "give the model.clm of an export folder"},
+		{[]error{ErrVersion}, "export the checkpoint again with this chiplm"},
+		{[]error{ErrFlags}, "use the chiplm that wrote it"},
+	} {
+		for _, e := range k.of {
+			if errors.Is(err, e) {
+				return k.text
+			}
+		}
+	}
+	return "export the checkpoint again"
+}

@@ -5,12 +5,12 @@ import (
 	"math"
 )
 
-// Largest sizes a reader accepts: far above what a chip holds, far below where arithmetic overflows.
+// Largest sizes a reader accepts, as docs/image.md lists them and the C engine has them: far above what a chip holds, far
+// below where arithmetic overflows.
 const (
-	maxVocab  = 1 << 20
-	maxWidth  = 1 << 16 // d_model, d_ff, ple_dim, context_length
-	maxLayers = 1 << 10
-	maxHeads  = 1 << 10
+	maxVocab  = 1 << 24
+	maxWidth  = 1 << 17 // d_model, n_heads, d_ff, ple_dim, context_length: 127 * 127 * 2^17 still fits 31 bits
+	maxLayers = 1 << 8
 	maxExpert = 1 << 10
 )
 
@@ -21,7 +21,7 @@ func (s *Sizes) validate() error {
 		v, least, top int
 	}{
 		{"vocab_size", s.VocabSize, 1, maxVocab}, {"d_model", s.DModel, 2, maxWidth}, {"n_layers", s.NLayers, 1, maxLayers},
-		{"n_heads", s.NHeads, 1, maxHeads}, {"d_ff", s.DFF, 1, maxWidth}, {"context_length", s.ContextLength, 1, maxWidth},
+		{"n_heads", s.NHeads, 1, maxWidth}, {"d_ff", s.DFF, 1, maxWidth}, {"context_length", s.ContextLength, 1, maxWidth},
 		{"ple_dim", s.PLEDim, 0, maxWidth}, {"experts", s.Experts, 1, maxExpert},
 	} {
 		if c.v < c.least || c.v > c.top {
@@ -39,12 +39,11 @@ func (s *Sizes) validate() error {
 		{"norm_eps", s.NormEps, true}, {"score scale", s.ScoreScale, true}, {"c_e", s.PLEInput, s.PLEDim > 0},
 		{"c_t", s.PLETable, s.PLEDim > 0}, {"c_h", s.PLEHalf, s.PLEDim > 0},
 	} {
-		finite := !math.IsNaN(float64(c.v)) && !math.IsInf(float64(c.v), 0)
 		switch {
-		case !finite || c.v < 0:
-			return fmt.Errorf("%w: %s is %v", ErrSizes, c.name, c.v)
-		case c.wanted != (c.v > 0) && c.name != "norm_eps":
-			return fmt.Errorf("%w: %s is %v with ple_dim %d", ErrSizes, c.name, c.v, s.PLEDim)
+		case c.wanted && !(c.v >= 0x1p-64 && c.v <= 0x1p64):
+			return fmt.Errorf("%w: %s is %v, must lie in 2^-64 to 2^64", ErrSizes, c.name, c.v)
+		case !c.wanted && math.Float32bits(c.v) != 0:
+			return fmt.Errorf("%w: %s is %v with ple_dim 0, must be 0", ErrSizes, c.name, c.v)
 		}
 	}
 	return nil

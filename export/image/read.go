@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/digits"
 )
 
 // File is an image that was read: the model and the facts of its layout.
@@ -80,7 +81,7 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
-// Open reads the image at path.
+// Open reads the image at path. Its errors are those of [Read], with the path and [Advice].
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -96,7 +97,7 @@ func Open(path string) (*File, error) {
 	}
 	im, err := Read(f, info.Size())
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w; %s", path, err, Advice(err))
 	}
 	return im, nil
 }
@@ -137,7 +138,7 @@ func readMagic(f *File) error {
 
 func readVersion(f *File) error {
 	if v := le.Uint32(f.data[4:]); v != Version {
-		return fmt.Errorf("%w: %d, this chiplm reads version %d; export the checkpoint again", ErrVersion, v, Version)
+		return fmt.Errorf("%w: %d, this chiplm reads version %d", ErrVersion, v, Version)
 	}
 	return nil
 }
@@ -151,7 +152,7 @@ func readHeaderBytes(f *File) error {
 
 func readFlags(f *File) error {
 	if v := le.Uint32(f.data[12:]); v != 0 {
-		return fmt.Errorf("%w: flags are %#x, this chiplm knows none; use a newer chiplm", ErrFlags, v)
+		return fmt.Errorf("%w: flags are %#x, this chiplm knows none", ErrFlags, v)
 	}
 	if !zero(f.data[32:HeaderBytes]) {
 		return fmt.Errorf("%w: header, bytes 32 to 63", ErrReserved)
@@ -161,7 +162,7 @@ func readFlags(f *File) error {
 
 func readFileBytes(f *File) error {
 	if v := le.Uint64(f.data[16:]); v != uint64(f.Bytes) {
-		return fmt.Errorf("%w: the header says %d bytes, the file has %d; copy it again", ErrFileBytes, v, f.Bytes)
+		return fmt.Errorf("%w: the header says %s bytes, the file has %s", ErrFileBytes, digits.Comma(v), digits.Comma(f.Bytes))
 	}
 	return nil
 }
@@ -172,7 +173,7 @@ func readFileCRC(f *File) error {
 	c = crc32.Update(c, crc32.IEEETable, make([]byte, 4))
 	c = crc32.Update(c, crc32.IEEETable, f.data[32:])
 	if c != f.CRC {
-		return fmt.Errorf("%w: the header says %08x, the bytes give %08x; the file is damaged, copy or export it again",
+		return fmt.Errorf("%w: the header says %08x, the bytes give %08x; the file is damaged",
 			ErrFileCRC, f.CRC, c)
 	}
 	return nil

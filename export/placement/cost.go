@@ -18,10 +18,25 @@ type Cost struct {
 	fixedMs, perPositionMs float64
 }
 
-// Part is a share of a token's time.
+// Part is a share of a token's time. Where the chip computes while it reads, the longer of the two counts.
 type Part struct {
-	Name string  `json:"name"`
-	Ms   float64 `json:"ms"`
+	Name      string  `json:"name"`
+	Ms        float64 `json:"ms"`
+	ReadMs    float64 `json:"read_ms"`
+	ComputeMs float64 `json:"compute_ms"`
+}
+
+// Bound is what a part waits for: bytes or cycles.
+func (p Part) Bound() string {
+	if p.ComputeMs > p.ReadMs {
+		return "cycles"
+	}
+	return "bytes"
+}
+
+// atOnce is a part that reads and computes at the same time.
+func atOnce(name string, read, compute float64) Part {
+	return Part{Name: name, Ms: max(read, compute), ReadMs: read, ComputeMs: compute}
 }
 
 // At is the time of a token at a position, in milliseconds.
@@ -46,11 +61,11 @@ func (l *Layout) cost(c *configs.Config, t *targets.Target) Cost {
 			rows += rowMs(m, 2, float64(4*c.DModel/c.NHeads))
 		}
 		out.Parts = append(out.Parts,
-			Part{"products from " + m.Name, max(bytes/m.SequentialMBs.Value/1e3, cycles/cyclesPerMs)},
-			Part{"rows from " + m.Name, rows})
+			atOnce("products from "+m.Name, bytes/m.SequentialMBs.Value/1e3, cycles/cyclesPerMs),
+			atOnce("rows from "+m.Name, rows, 0))
 	}
-	out.Parts = append(out.Parts, Part{"norms, rotations, quantising",
-		(t.Fixed.UsPerToken.Value + t.Fixed.UsPerLayer.Value*float64(c.NLayers)) / 1e3})
+	out.Parts = append(out.Parts, atOnce("norms, rotations, quantising", 0,
+		(t.Fixed.UsPerToken.Value+t.Fixed.UsPerLayer.Value*float64(c.NLayers))/1e3))
 	for _, p := range out.Parts {
 		out.fixedMs += p.Ms
 	}
@@ -59,7 +74,7 @@ func (l *Layout) cost(c *configs.Config, t *targets.Target) Cost {
 	compute := float64(2*c.DModel*c.NLayers) * t.Kernels.Attention.Value / cyclesPerMs
 	out.perPositionMs = max(read, compute)
 	middle := c.ContextLength / 2
-	out.Parts = append(out.Parts, Part{"attention, cache in " + cache.Name, out.perPositionMs * float64(middle+1)})
+	out.Parts = append(out.Parts, atOnce("attention, cache in "+cache.Name, read*float64(middle+1), compute*float64(middle+1)))
 	out.StartMs, out.MiddleMs, out.EndMs = out.At(0), out.At(middle), out.At(c.ContextLength-1)
 	out.MeanMs = (out.StartMs + out.EndMs) / 2 // the time is linear in the position
 	out.PerSec = 1e3 / out.MeanMs

@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/export/image"
 	"github.com/chiplm/chiplm/export/targets"
 )
@@ -88,8 +89,8 @@ func Plan(c *configs.Config, t *targets.Target, b Buffers, imageBytes int64) (*L
 	} {
 		u := l.use(buf.tier)
 		if buf.bytes > u.Free {
-			return nil, fmt.Errorf("%s %w on %s: the engine's %s needs %d bytes of %s, %d are left of %d: %s",
-				c.Name, ErrFit, t.Name, buf.what, buf.bytes, u.Name, u.Free, u.Usable, buf.help)
+			return nil, fmt.Errorf("%s %w on %s: the engine's %s needs %s bytes of %s, %s are left of %s: %s",
+				c.Name, ErrFit, t.Name, buf.what, digits.Comma(buf.bytes), u.Name, digits.Comma(u.Free), digits.Comma(u.Usable), buf.help)
 		}
 		u.Buffers += buf.bytes
 		u.Free -= buf.bytes
@@ -101,6 +102,7 @@ func Plan(c *configs.Config, t *targets.Target, b Buffers, imageBytes int64) (*L
 		return nil, err
 	}
 	l.Cost = l.cost(c, t)
+	l.explain(t)
 	return l, nil
 }
 
@@ -156,8 +158,8 @@ func (l *Layout) place(items []Item, t *targets.Target) error {
 			m++
 		}
 		if m > last {
-			return fmt.Errorf("%s %w on %s: %s needs %d bytes%s: choose a smaller model or fewer bits",
-				l.Model, ErrFit, l.Target, it.Name, it.Bytes, l.left())
+			return fmt.Errorf("%s %w on %s: %s needs %s bytes%s: choose a smaller model or fewer bits",
+				l.Model, ErrFit, l.Target, it.Name, digits.Comma(it.Bytes), l.left())
 		}
 		u := &l.Memories[m]
 		size := align(it.Bytes, t.Memories[m].Align)
@@ -179,7 +181,7 @@ func heat(i Item) int { return int(i.Heat()*100 + 0.5) }
 func (l *Layout) left() string {
 	s := ""
 	for _, u := range l.Memories {
-		s += fmt.Sprintf(", %s has %d left of %d", u.Name, u.Free, u.Usable)
+		s += fmt.Sprintf(", %s has %s left of %s", u.Name, digits.Comma(u.Free), digits.Comma(u.Usable))
 	}
 	return s
 }
@@ -195,8 +197,8 @@ func (l *Layout) flash(t *targets.Target, imageBytes int64) error {
 					big = p
 				}
 			}
-			return fmt.Errorf("%s %w on %s: the image has %d bytes, its flash partition %d: %d too many; the largest tensor is %s with %d bytes: lower vocab_size, ple_dim or its bits",
-				l.Model, ErrFit, l.Target, imageBytes, f.ModelBytes, -l.Partition.Free, big.Name, big.Bytes)
+			return fmt.Errorf("%s %w on %s: the image has %s bytes, its flash partition %s: %s too many; the largest tensor is %s with %s bytes: lower vocab_size, ple_dim or its bits",
+				l.Model, ErrFit, l.Target, digits.Comma(imageBytes), digits.Comma(f.ModelBytes), digits.Comma(-l.Partition.Free), big.Name, digits.Comma(big.Bytes))
 		}
 	}
 	if m := t.MMU; m != nil {
@@ -207,8 +209,8 @@ func (l *Layout) flash(t *targets.Target, imageBytes int64) error {
 		p.Free = p.Pages - p.App - p.PSRAM - p.Image
 		l.MMU = p
 		if p.Free < 0 {
-			return fmt.Errorf("%s %w on %s: the image needs %d pages of %d bytes, %d of %d are left beside the app's %d and PSRAM's %d: choose a smaller model",
-				l.Model, ErrFit, l.Target, p.Image, p.PageBytes, p.Free+p.Image, p.Pages, p.App, p.PSRAM)
+			return fmt.Errorf("%s %w on %s: the image needs %d pages of %s bytes, %d of %d are left beside the app's %d and PSRAM's %d: choose a smaller model",
+				l.Model, ErrFit, l.Target, p.Image, digits.Comma(p.PageBytes), p.Free+p.Image, p.Pages, p.App, p.PSRAM)
 		}
 	}
 	return nil

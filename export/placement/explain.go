@@ -1,0 +1,40 @@
+package placement
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/chiplm/chiplm/export/targets"
+)
+
+// explain adds notes on what surprises in a plan that is as it should be.
+func (l *Layout) explain(t *targets.Target) {
+	for i, u := range l.Memories[:len(l.Memories)-1] {
+		if l.wholeBelow(i) {
+			l.Notes = append(l.Notes, fmt.Sprintf("%s is filled on purpose, with the weights that are read most: the target's usable bytes already leave out what the program needs", u.Name))
+		}
+	}
+	var bound []string
+	for _, m := range t.Memories {
+		for _, p := range l.Cost.Parts {
+			if p.Name == "products from "+m.Name && p.Bound() == "cycles" {
+				bound = append(bound, m.Name)
+			}
+		}
+	}
+	k := t.Kernels
+	if len(bound) > 0 && (k.Int2.Value >= k.Int4.Value || k.Int4.Value >= k.Int8.Value) {
+		l.Notes = append(l.Notes, fmt.Sprintf("products from %s wait for cycles, not bytes: there fewer bits save room and no time (cycles a weight: %g with 2 bits, %g with 4, %g with 8)",
+			strings.Join(bound, " and "), k.Int2.Value, k.Int4.Value, k.Int8.Value))
+	}
+}
+
+// wholeBelow reports whether a tensor that a token reads whole had to go to a memory after the i-th.
+func (l *Layout) wholeBelow(i int) bool {
+	for _, p := range l.Tensors {
+		if !p.table() && p.Tier > l.Memories[i].Tier {
+			return true
+		}
+	}
+	return false
+}
