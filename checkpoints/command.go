@@ -40,6 +40,12 @@ Every file is checked against the hash stored with it.`,
   chiplm checkpoint info combo/step-00000200 combo
   chiplm checkpoint info --json elsewhere/combo`,
 		Args: cobra.MaximumNArgs(2),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 1 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return Runs(root), cobra.ShellCompDirectiveDefault // or a path
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				args = []string{""}

@@ -81,6 +81,22 @@ func Runs(root string) []string {
 	return names
 }
 
+// RunName is the name of the run that a checkpoint's folder belongs to: that of the folder around step-...; of a released
+// model, which may have any name, its own. Empty for weights that lie in no folder.
+func RunName(checkpointDir string) string {
+	if checkpointDir == "" {
+		return ""
+	}
+	dir, err := filepath.Abs(checkpointDir)
+	if err != nil {
+		dir = filepath.Clean(checkpointDir)
+	}
+	if stepForm.MatchString(filepath.Base(dir)) {
+		dir = filepath.Dir(dir)
+	}
+	return filepath.Base(dir)
+}
+
 // isRun tells a run by its checkpoints.
 func isRun(dir string) bool {
 	entries, err := os.ReadDir(dir)

@@ -85,6 +85,19 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+func TestRunName(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "combo", "step-00000001")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
+	for path, want := range map[string]string{"": "", ".": "combo", dir: "combo", "../step-00000001/": "combo", "/x/released": "released", "runs/demo/step-00000400": "demo"} {
+		if got := RunName(path); got != want {
+			t.Errorf("%q is of %q, want %q", path, got, want)
+		}
+	}
+}
+
 func TestInfoByName(t *testing.T) {
 	t.Chdir(t.TempDir())
 	mustSave(t, filepath.Join("mine", "combo"), sample(t, 1), 2)

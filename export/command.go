@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/export/placement"
 	"github.com/chiplm/chiplm/export/targets"
 )
@@ -30,14 +31,21 @@ a verified export gets its final name.
 
 CHECKPOINT is a checkpoint, a run (then its newest checkpoint), or the name of a run under --runs;
 without it, the newest of all runs. The output folder holds model.clm, placement (text and JSON), sizes (text and JSON),
-golden.json, and manifest.json with the SHA-256 of each. An older export there is replaced; any
-other folder is refused.
+golden.json, and manifest.json with the SHA-256 of each. An older export of the same run in the
+default folder is replaced, one of another run is refused; --out replaces any export. A folder that
+is no export is always refused.
 
 Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
 		Example: `  chiplm export --target esp32s3
   chiplm export combo --target my-board.yaml --out combo-board
   chiplm export float-run --bits 4 --group 64 --bits ple_table=2`,
 		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return checkpoints.Runs(root), cobra.ShellCompDirectiveDefault // or a path
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chip, err := targets.Load(target)
 			if err != nil {
@@ -54,6 +62,12 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			for _, n := range ck.Notes {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
 			}
+			replaced := ""
+			if out == "" {
+				if out, replaced, err = defaultFolder(ck, chip.Name); err != nil {
+					return err
+				}
+			}
 			b, err := BuildImage(cmd.Context(), ck, Options{Target: chip, Overrides: over})
 			if err != nil {
 				return err
@@ -61,12 +75,12 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			for _, n := range b.Notes {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
 			}
-			if out == "" {
-				out = filepath.Join("exports", b.Config.Name+"-"+chip.Name)
-			}
 			m, err := Write(cmd.Context(), out, ck, b)
 			if err != nil {
 				return err
+			}
+			if replaced != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", replaced)
 			}
 			r := &report{Out: out, Checkpoint: ck.Dir, Manifest: m, Layout: b.Layout}
 			if asJSON {
@@ -81,7 +95,15 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 	c.Flags().StringSliceVar(&over.Bits, "bits", nil, "quantise after training: bits 2, 4 or 8, or CLASS=BITS")
 	c.Flags().StringSliceVar(&over.Group, "group", nil, "quantise after training: columns that share a scale, or CLASS=COLUMNS")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	complete(c, "target", cobra.ShellCompDirectiveDefault, targets.Builtin()) // or a file
 	return c
+}
+
+// complete offers the values of a flag to the shell.
+func complete(c *cobra.Command, flag string, directive cobra.ShellCompDirective, values []string) {
+	if err := c.RegisterFlagCompletionFunc(flag, cobra.FixedCompletions(values, directive)); err != nil {
+		panic(err) // the flag does not exist: a mistake in this program
+	}
 }
 
 // report is what the command prints.
@@ -93,15 +115,18 @@ type report struct {
 }
 
 func (r *report) print(w io.Writer) error {
+	m := r.Manifest
+	if _, err := fmt.Fprintf(w, "checkpoint: %s, step %s, %s tokens\n\n", r.Checkpoint, digits.Comma(m.Step), digits.Comma(m.Tokens)); err != nil {
+		return err
+	}
 	if err := r.Layout.WriteSummary(w); err != nil {
 		return err
 	}
-	m := r.Manifest
 	how := ""
 	if m.PostTraining {
 		how = " (quantised after training)"
 	}
-	_, err := fmt.Fprintf(w, "\n%s: %d parameters%s, image of %d bytes\nverified: the C engine and the training graph agree to the bit (digest %s)\n",
-		filepath.Join(r.Out, ImageFile), m.Parameters, how, m.Files[ImageFile].Bytes, m.Digest)
+	_, err := fmt.Fprintf(w, "\n%s: %s parameters%s, image of %s bytes\nverified: the C engine and the training graph agree to the bit (digest %s)\n",
+		filepath.Join(r.Out, ImageFile), digits.Comma(m.Parameters), how, digits.Comma(m.Files[ImageFile].Bytes), m.Digest)
 	return err
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -73,7 +72,7 @@ func checkpoint(t *testing.T, c *configs.Config) *checkpoints.Checkpoint {
 		}
 		ck.Tensors[x.Name] = w.Data[i]
 	}
-	ck.State.Step = 7
+	ck.State.Step, ck.State.Tokens = 7, 12345
 	ck.State.CorpusHash = "c0ffee"
 	return ck
 }
@@ -401,44 +400,4 @@ func run(t *testing.T, c *cobra.Command, args ...string) (string, string, error)
 	c.SilenceUsage, c.SilenceErrors = true, true
 	err := c.ExecuteContext(context.Background())
 	return out.String(), errs.String(), err
-}
-
-func TestCommand(t *testing.T) {
-	root := t.TempDir()
-	runs := filepath.Join(root, "runs")
-	if _, err := checkpoints.Save(filepath.Join(runs, "tiny"), checkpoint(t, config(t)), 2); err != nil {
-		t.Fatal(err)
-	}
-	out := filepath.Join(root, "out")
-	text, _, err := run(t, Command(), "--runs", runs, "--out", out)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{"Placement of tiny on esp32s3", "verified", "not measured", filepath.Join(out, ImageFile)} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
-	}
-	for _, line := range strings.Split(text, "\n") {
-		if len(line) > 100 && !strings.Contains(line, root) {
-			t.Errorf("a line of %d: %s", len(line), line)
-		}
-	}
-	text, notes, err := run(t, Command(), filepath.Join(runs, "tiny"), "--target", "host", "--out", filepath.Join(root, "two"), "--bits", "2,trunk=8", "--json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r report
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		t.Fatalf("%v in %s", err, text)
-	}
-	if !r.Manifest.Verified || !r.Manifest.PostTraining || r.Manifest.Target != "host" || r.Manifest.ModelHash == "" ||
-		!strings.Contains(notes, "ple_table: trained with 4 bits in groups of 32, quantised after training to 2 bits") {
-		t.Errorf("%+v\n%s", r.Manifest, notes)
-	}
-	for _, args := range [][]string{{"--target", "esp8266"}, {filepath.Join(root, "none")}, {"--runs", filepath.Join(root, "none")}, {"--bits", "9", "--runs", runs}} {
-		if _, _, err := run(t, Command(), append(args, "--out", filepath.Join(root, "x"))...); err == nil {
-			t.Errorf("%v was accepted", args)
-		}
-	}
 }

@@ -13,6 +13,7 @@ import (
 	"sort"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/image"
 )
@@ -31,6 +32,9 @@ const (
 // ErrFolder is wrapped when the output folder exists and is no export folder, so that nothing else is overwritten.
 var ErrFolder = errors.New("not an export folder")
 
+// ErrOther is wrapped when the default folder holds the export of another run or model.
+var ErrOther = errors.New("holds another export")
+
 // manifestKind marks a folder as ours.
 const manifestKind = "chiplm export"
 
@@ -39,9 +43,11 @@ type Manifest struct {
 	Kind          string              `json:"kind"`
 	Version       int                 `json:"version"`
 	Model         string              `json:"model"`
+	Run           string              `json:"run"` // the checkpoint's run
 	Target        string              `json:"target"`
 	Parameters    int                 `json:"parameters"`
 	Step          int                 `json:"step"`
+	Tokens        int64               `json:"tokens"` // seen in training
 	PostTraining  bool                `json:"post_training_quantisation"`
 	Verified      bool                `json:"verified"`
 	Digest        string              `json:"golden_digest"`
@@ -120,8 +126,8 @@ func fill(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built)
 		}
 	}
 	m := &Manifest{
-		Kind: manifestKind, Version: 1, Model: b.Config.Name, Target: b.Target.Name, Parameters: b.Config.Parameters(),
-		Step: ck.State.Step, PostTraining: b.PostTraining, Verified: true, Digest: g.Digest, ModelHash: ck.ModelSHA256,
+		Kind: manifestKind, Version: 1, Model: b.Config.Name, Run: checkpoints.RunName(ck.Dir), Target: b.Target.Name, Parameters: b.Config.Parameters(),
+		Step: ck.State.Step, Tokens: ck.State.Tokens, PostTraining: b.PostTraining, Verified: true, Digest: g.Digest, ModelHash: ck.ModelSHA256,
 		TokenizerHash: b.Tokenizer.Hash(), ConfigHash: b.Config.Hash(), CorpusHash: ck.State.CorpusHash,
 	}
 	if m.Files, err = hashFiles(dir); err != nil {
@@ -154,12 +160,8 @@ func replaceable(dir string) error {
 	case len(entries) == 0:
 		return nil
 	}
-	text, err := os.ReadFile(filepath.Join(dir, ManifestFile))
-	var m Manifest
-	if err == nil {
-		err = json.Unmarshal(text, &m)
-	}
-	if err != nil || m.Kind != manifestKind {
+	m := manifestAt(dir)
+	if m == nil {
 		return fmt.Errorf("%s exists and is %w (no %s of ours): choose another folder with --out, or remove it", dir, ErrFolder, ManifestFile)
 	}
 	for _, e := range entries {
@@ -169,6 +171,40 @@ func replaceable(dir string) error {
 		}
 	}
 	return nil
+}
+
+// manifestAt reads the manifest of an export folder; nil when there is none of ours.
+func manifestAt(dir string) *Manifest {
+	var m Manifest
+	text, err := os.ReadFile(filepath.Join(dir, ManifestFile))
+	if err != nil || json.Unmarshal(text, &m) != nil || m.Kind != manifestKind {
+		return nil
+	}
+	return &m
+}
+
+// defaultFolder is where an export goes when the user names no folder. An export of the same run there, of whatever step
+// or quantisation, may be replaced, and the note says so; one of another run or model is refused with [ErrOther].
+func defaultFolder(ck *checkpoints.Checkpoint, target string) (dir, note string, err error) {
+	dir = filepath.Join("exports", ck.Config.Name+"-"+target)
+	old := manifestAt(dir)
+	if old == nil {
+		return dir, "", nil // nothing of ours: Write takes it from here
+	}
+	run := checkpoints.RunName(ck.Dir)
+	what := ""
+	switch s := &ck.State; {
+	case old.Model != ck.Config.Name || old.Target != target:
+		what = fmt.Sprintf("of the model %s for %s", old.Model, old.Target)
+	case old.Run != run:
+		what = fmt.Sprintf("of the run %q, this checkpoint is of %q", old.Run, run)
+	case old.CorpusHash != s.CorpusHash || s.TokenizerHash != "" && old.TokenizerHash != s.TokenizerHash:
+		what = fmt.Sprintf("of another run %q, with another corpus or tokenizer", old.Run)
+	}
+	if what != "" {
+		return "", "", fmt.Errorf("%s %w: %s: choose another folder with --out", dir, ErrOther, what)
+	}
+	return dir, fmt.Sprintf("%s: replaced the export of step %s", dir, digits.Comma(old.Step)), nil
 }
 
 // swap renames tmp to dir; an older folder there steps aside and is removed last, or comes back when the rename fails.

@@ -2,6 +2,7 @@ package export
 
 import (
 	"bufio"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -35,18 +37,34 @@ func dumpCommand() *cobra.Command {
 
 A tensor is written as values (dequantised), codes, or scales. Formats: text (a row a line),
 csv, json, npy (NumPy: float32 values and scales, int8 codes), raw (the stored bytes), hex (the
-stored bytes, readable). A section is written raw, or as hex.`,
+stored bytes, readable). A section is written raw, as hex, or as json: CONF as text, others in
+base64.`,
 		Example: `  chiplm image dump model.clm layers.0.qkv --rows 0:4
   chiplm image dump model.clm ple_table --part codes --format npy --out ple.npy
   chiplm image dump model.clm CONF`,
 		Args: cobra.ExactArgs(2),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			switch len(args) {
+			case 0:
+				return nil, cobra.ShellCompDirectiveDefault // a file
+			case 1:
+				return namesIn(args[0]), cobra.ShellCompDirectiveNoFileComp
+			}
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			f, err := image.Open(args[0])
 			if err != nil {
 				return err
 			}
 			if asJSON {
+				if cmd.Flags().Changed("format") && format != "json" {
+					return fmt.Errorf("--json and --format %s: give one of them", format)
+				}
 				format = "json"
+			}
+			if isSection(args[1]) && (rows != "" || cmd.Flags().Changed("part")) {
+				return fmt.Errorf("%s is a section and has no rows or parts: leave out --rows and --part", args[1])
 			}
 			d := dump{part: part, format: format, rows: rows, given: cmd.Flags().Changed("format") || asJSON}
 			if out == "" {
@@ -63,7 +81,22 @@ stored bytes, readable). A section is written raw, or as hex.`,
 	c.Flags().StringVar(&rows, "rows", "", "rows FROM:TO, TO left out of them (default all)")
 	c.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
 	c.Flags().BoolVar(&asJSON, "json", false, "the same as --format json")
+	complete(c, "part", cobra.ShellCompDirectiveNoFileComp, dumpParts)
+	complete(c, "format", cobra.ShellCompDirectiveNoFileComp, dumpFormats)
 	return c
+}
+
+// namesIn lists what can be dumped from an image: nothing from one that cannot be read.
+func namesIn(path string) []string {
+	f, err := image.Open(path)
+	if err != nil {
+		return nil
+	}
+	names := image.SectionNames()
+	for i := range f.Tensors {
+		names = append(names, f.Tensors[i].Name)
+	}
+	return names
 }
 
 // dump is what is asked for.
@@ -84,7 +117,7 @@ func isSection(name string) bool {
 // binary reports whether the output is no text.
 func (d dump) binary(name string) bool {
 	if isSection(name) {
-		return name != "CONF" && d.format != "hex"
+		return name != "CONF" && d.format != "hex" && d.format != "json"
 	}
 	return d.format == "npy" || d.format == "raw"
 }
@@ -95,8 +128,10 @@ func (d dump) write(w io.Writer, f *image.File, name string) error {
 		case d.format == "hex":
 			_, err := io.WriteString(w, hex.Dump(f.Raw(name)))
 			return err
+		case d.format == "json":
+			return sectionJSON(w, name, f.Raw(name))
 		case d.given && d.format != "raw":
-			return fmt.Errorf("a section is written raw or hex, not as %s", d.format)
+			return fmt.Errorf("a section is written raw, hex or json, not as %s", d.format)
 		}
 		_, err := w.Write(f.Raw(name))
 		return err
@@ -126,6 +161,15 @@ func (d dump) write(w io.Writer, f *image.File, name string) error {
 		return err
 	}
 	return fmt.Errorf("unknown format %q: %s", d.format, strings.Join(dumpFormats, ", "))
+}
+
+// sectionJSON writes a section of text as a string, any other in base64.
+func sectionJSON(w io.Writer, name string, b []byte) error {
+	encoding, data := "base64", base64.StdEncoding.EncodeToString(b)
+	if name == "CONF" && utf8.Valid(b) {
+		encoding, data = "text", string(b)
+	}
+	return writeJSON(w, map[string]any{"name": name, "bytes": len(b), "encoding": encoding, "data": data})
 }
 
 // matrix is a part of a tensor: rows x cols numbers, and the bytes that the image stores for them.

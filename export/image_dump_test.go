@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
 	"math"
@@ -10,6 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/export/image"
 )
 
 func TestImageDump(t *testing.T) {
@@ -61,6 +66,60 @@ func TestImageDump(t *testing.T) {
 	}
 }
 
+// Every section has a form in JSON: text as it is, bytes in base64.
+func TestImageDumpSectionsAsJSON(t *testing.T) {
+	path, b := imageFile(t)
+	for _, name := range image.SectionNames() {
+		raw, _, err := run(t, ImageCommand(), "dump", path, name, "--format", "raw")
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _, err := run(t, ImageCommand(), "dump", path, name, "--json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var j struct {
+			Name, Encoding, Data string
+			Bytes                int
+		}
+		if err := json.Unmarshal([]byte(text), &j); err != nil || j.Name != name || j.Bytes != len(raw) || !strings.HasPrefix(text, "{\n  \"") {
+			t.Fatalf("%v %.80s", err, text)
+		}
+		if name == "CONF" {
+			if j.Encoding != "text" || j.Data != string(b.Model.Config) {
+				t.Errorf("CONF: %+v", j)
+			}
+			continue
+		}
+		if got, err := base64.StdEncoding.DecodeString(j.Data); err != nil || j.Encoding != "base64" || string(got) != raw {
+			t.Errorf("%s: %v, %d bytes", name, err, len(got))
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	path, _ := imageFile(t)
+	for _, c := range []struct {
+		cmd  *cobra.Command
+		args []string
+		want []string
+	}{
+		{ImageCommand(), []string{"dump", path, ""}, []string{"CONF", "ple_table", "layers.1.qkv"}},
+		{ImageCommand(), []string{"dump", path, "x", "--format", ""}, []string{"npy", "hex"}},
+		{Command(), []string{"--target", ""}, []string{"esp32s3", "host"}},
+	} {
+		text, _, err := run(t, c.cmd, append([]string{cobra.ShellCompRequestCmd}, c.args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, w := range c.want {
+			if !strings.Contains("\n"+text, "\n"+w+"\n") {
+				t.Errorf("%v: no %s in %s", c.args, w, text)
+			}
+		}
+	}
+}
+
 // The header of NumPy's format 1.0, as its page describes it: magic, version, length, a dictionary, a multiple of 64.
 func TestImageDumpNPY(t *testing.T) {
 	path, b := imageFile(t)
@@ -109,7 +168,10 @@ func TestImageDumpRefuses(t *testing.T) {
 		{[]string{"ple_table", "--rows", "5"}, "FROM:TO"},
 		{[]string{"output_norm", "--part", "codes"}, "no codes"},
 		{[]string{"output_norm", "--part", "scales"}, "no scales"},
-		{[]string{"MODL", "--format", "csv"}, "raw or hex"},
+		{[]string{"MODL", "--format", "csv"}, "raw, hex or json"},
+		{[]string{"MODL", "--rows", "0:1"}, "leave out --rows and --part"},
+		{[]string{"MODL", "--part", "codes"}, "leave out --rows and --part"},
+		{[]string{"ple_table", "--json", "--format", "csv"}, "give one of them"},
 		{[]string{"ple_table", "--out", "/nonexistent/folder/x"}, "nonexistent"},
 	} {
 		_, _, err := run(t, ImageCommand(), append([]string{"dump", path}, c.args...)...)
