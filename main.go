@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/data/usage"
 )
 
 func main() {
@@ -50,11 +51,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 141
 	}
 	fmt.Fprintf(stderr, "chiplm: %v\n", err)
-	var usage usageError
 	var coded interface{ ExitCode() int }
 	switch {
-	case errors.As(err, &usage):
-		return 2
 	case errors.As(err, &coded):
 		return coded.ExitCode()
 	case errors.Is(err, context.Canceled):
@@ -85,11 +83,6 @@ func (c *checkedWriter) Fd() uintptr {
 	return ^uintptr(0)
 }
 
-// usageError marks a command line that cannot be understood.
-type usageError struct{ error }
-
-func (e usageError) Unwrap() error { return e.error }
-
 func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "chiplm",
@@ -111,7 +104,7 @@ exactly as the chip will compute it (eval bpb), written into an image with its m
 	}
 	root.AddCommand(commands()...)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+		return usage.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})
 	markUsageErrors(root)
 	return root
@@ -129,7 +122,7 @@ func markUsageErrors(cmd *cobra.Command) {
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w; see %s --help", err, cmd.CommandPath())}
+			return usage.Errorf("%w; see %s --help", err, cmd.CommandPath())
 		}
 		return nil
 	}

@@ -34,6 +34,7 @@ func TestExitCodes(t *testing.T) {
 		{context.Background(), "eval frobnicate", 2},
 		{context.Background(), "eval bpb --n many", 2},
 		{context.Background(), "sample one two", 2},
+		{context.Background(), "sample --temperature -1", 2},
 		{context.Background(), "eval bpb", 1},
 		{context.Background(), "image info nothing-here.clm", 1},
 		{context.Background(), "train --config nothing-here.yaml", 1},
@@ -96,7 +97,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 // Flag words of the road work on all its commands.
 func TestJSONFlag(t *testing.T) {
 	for _, line := range []string{"train", "eval bpb", "export", "sample", "image info", "image check", "image dump",
-		"checkpoint info", "data info", "data fetch", "tokenizer train", "tokenizer info"} {
+		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info"} {
 		cmd, _, err := rootCommand().Find(strings.Fields(line))
 		if err != nil || !strings.HasSuffix(cmd.CommandPath(), line) {
 			t.Errorf("chiplm %s does not exist: %v", line, err)

@@ -1,14 +1,13 @@
 package eval
 
 import (
-	"encoding/json"
-	"fmt"
-	"io"
 	"runtime"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/progress"
+	"github.com/chiplm/chiplm/data/usage"
 )
 
 // Command is `chiplm eval`.
@@ -47,10 +46,10 @@ in float (nothing quantised), and in its exact mode, which computes what the eng
   chiplm eval bpb combo --reference trainer --json`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if reference != "" && reference != "trainer" {
-				return fmt.Errorf("--reference %q is unknown; the one reference is trainer", reference)
+				return usage.Errorf("--reference %q is unknown; the one reference is trainer", reference)
 			}
 			if n < 0 || workers < 1 {
-				return fmt.Errorf("--n must be 0 (all) or more and --workers 1 or more, not %d and %d", n, workers)
+				return usage.Errorf("--n must be 0 (all) or more and --workers 1 or more, not %d and %d", n, workers)
 			}
 			if len(args) == 0 {
 				args = []string{""}
@@ -95,7 +94,7 @@ in float (nothing quantised), and in its exact mode, which computes what the eng
 				report.Models = append(report.Models, row)
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), report)
+				return jsonout.Write(cmd.OutOrStdout(), report)
 			}
 			return report.write(cmd.OutOrStdout())
 		},
@@ -108,10 +107,4 @@ in float (nothing quantised), and in its exact mode, which computes what the eng
 	f.StringVar(&runs, "runs", "checkpoints/runs", "where the newest run is looked for")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
-}
-
-func writeJSON(w io.Writer, v any) error {
-	enc := json.NewEncoder(w)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
 }

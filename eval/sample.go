@@ -3,7 +3,6 @@ package eval
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/engine"
 )
 
@@ -110,10 +111,10 @@ newest checkpoint of all runs writes. The story ends with end-of-text or with th
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !(opt.Temperature >= 0 && opt.Temperature <= 100) { // also refuses NaN
-				return fmt.Errorf("--temperature %g is not between 0 and 100", opt.Temperature)
+				return usage.Errorf("--temperature %g is not between 0 and 100", opt.Temperature)
 			}
 			if opt.TopK < 1 || opt.Tokens < 0 {
-				return errors.New("--topk must be 1 or more, and --tokens 0 (no limit) or more")
+				return usage.Errorf("--topk must be 1 or more, and --tokens 0 (no limit) or more")
 			}
 			path := ""
 			if len(args) == 1 {
@@ -130,7 +131,7 @@ newest checkpoint of all runs writes. The story ends with end-of-text or with th
 				if err != nil {
 					return err
 				}
-				return writeJSON(out, text)
+				return jsonout.Write(out, text)
 			}
 			if _, err := io.WriteString(out, opt.Prompt); err != nil {
 				return err
