@@ -9,12 +9,13 @@ import "C"
 
 import (
 	"fmt"
-	"os"
 	"runtime"
 	"sync"
 	"unsafe"
 
 	"github.com/edsrzf/mmap-go"
+
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // alignment of every block of memory that the C engine is given.
@@ -73,17 +74,14 @@ func (m *memory) freeIfUnused() error {
 // OpenImage maps an image file read-only and checks it whole. Errors name the file and wrap one of the sentinel errors
 // of this package, or the operating system's.
 func OpenImage(path string) (*Image, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("open image: %w", err)
+		return nil, fmt.Errorf("open image (the model.clm of an export folder): %w", err)
 	}
 	defer f.Close() // the mapping stays
 	st, err := f.Stat()
 	if err != nil {
 		return nil, fmt.Errorf("open image: %w", err)
-	}
-	if !st.Mode().IsRegular() {
-		return nil, fmt.Errorf("image %s: not a regular file: pass the model.clm of an export folder", path)
 	}
 	if st.Size() == 0 { // cannot be mapped
 		return nil, fmt.Errorf("image %s: empty: %w", path, ErrSize)

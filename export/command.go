@@ -29,11 +29,11 @@ with tokenizer and golden. The C engine then loads the image and runs the golden
 the training graph computed: "verified" means that both agree on every bit of every logit. Only
 a verified export gets its final name.
 
-CHECKPOINT is a checkpoint, a run (then its newest checkpoint), or the name of a run under --runs;
-without it, the newest of all runs. The output folder holds model.clm, placement (text and JSON), sizes (text and JSON),
-golden.json, and manifest.json with the SHA-256 of each. An older export of the same run in the
-default folder is replaced, one of another run is refused; --out replaces any export. A folder that
-is no export is always refused.
+CHECKPOINT is a checkpoint, a run (then its newest checkpoint), or the name of a run under
+--runs; without it, the newest of all runs. The output folder holds model.clm, placement (text
+and JSON), sizes (text and JSON), golden.json, and manifest.json with the SHA-256 of each. An
+older export of the same run in the default folder is replaced, one of another run is refused;
+--out replaces any export. A folder that is no export is always refused.
 
 Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
 		Example: `  chiplm export --target esp32s3

@@ -72,6 +72,9 @@ func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built
 	}
 	dir = filepath.Clean(dir)
 	parent := filepath.Dir(dir)
+	if base := filepath.Base(dir); base == "." || base == ".." || parent == dir {
+		return nil, fmt.Errorf("%s is %w to replace: name a folder of its own with --out, such as out/combo", dir, ErrFolder)
+	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
@@ -207,8 +210,12 @@ func defaultFolder(ck *checkpoints.Checkpoint, target string) (dir, note string,
 	return dir, fmt.Sprintf("%s: replaced the export of step %s", dir, digits.Comma(old.Step)), nil
 }
 
-// swap renames tmp to dir; an older folder there steps aside and is removed last, or comes back when the rename fails.
+// swap renames tmp to dir. An older folder there changes places with it in one step where the system can do so, so that
+// a kill leaves one of the two; elsewhere it steps aside and comes back when the rename fails. It is removed last.
 func swap(tmp, dir string) error {
+	if exchange(tmp, dir) == nil {
+		return os.RemoveAll(tmp)
+	}
 	old := tmp + ".old"
 	err := os.Rename(dir, old)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -1,6 +1,7 @@
 package export
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"sort"
@@ -46,7 +47,7 @@ func golden(c *configs.Config, tensors map[string][]float32, tok *bpe.Tokenizer)
 	for i, v := range logits {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
 			return image.Golden{}, fmt.Errorf("position %d, token %d: the logit is %v; first tensor at fault: %s; take an earlier checkpoint",
-				i/c.VocabSize, i%c.VocabSize, v, g.FirstNonFinite())
+				i/c.VocabSize, i%c.VocabSize, v, cmp.Or(g.FirstNonFinite(), "the logits"))
 		}
 	}
 	out := image.Golden{Digest: digest(ids, logits), Top: top(logits[len(logits)-c.VocabSize:], goldenTop)}

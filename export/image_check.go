@@ -3,10 +3,11 @@ package export
 import (
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/export/image"
 )
@@ -74,19 +75,16 @@ status is 1 otherwise.`,
 
 // checkFile runs all checks; the engine is asked only about an image that the reader accepts whole.
 func checkFile(path string) (*checkReport, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the model.clm of an export folder is wanted: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file; give the model.clm of an export folder", path)
-	}
-	_, results, err := image.Check(f, info.Size())
+	im, results, err := image.Check(f, info.Size())
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +104,8 @@ func checkFile(path string) (*checkReport, error) {
 		add(c.Name, c.Err)
 	}
 	if r.Verified {
+		_, err := bpe.FromImage(im.Tokenizer)
+		add("tokenizer as it is used", err)
 		add("golden in the C engine", verify(path))
 	}
 	return r, nil

@@ -1,9 +1,12 @@
 package export
 
 import (
+	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,5 +60,35 @@ func TestImageCheck(t *testing.T) {
 	last := r.Checks[len(r.Checks)-1]
 	if !errors.Is(err, ErrCheck) || r.Verified || last.Name != "version" || last.OK || r.Advice != "export the checkpoint again with this chiplm" {
 		t.Errorf("%v %+v", err, r)
+	}
+}
+
+// Two entries of the same bytes are well-formed, but no tokenizer: check must not verify what sample refuses.
+func TestCheckRefusesATokenizerThatCannotBeUsed(t *testing.T) {
+	built := build(t, checkpoint(t, config(t)), Options{})
+	m := *built.Model
+	m.Tokenizer = bytes.Clone(m.Tokenizer)
+	entries := int(binary.LittleEndian.Uint32(m.Tokenizer[4:]))
+	text := m.Tokenizer[len(m.Tokenizer)-int(binary.LittleEndian.Uint32(m.Tokenizer[16:])):]
+	changed := false
+	for i := range entries {
+		at := binary.LittleEndian.Uint32(m.Tokenizer[20+4*i:])
+		if end := binary.LittleEndian.Uint32(m.Tokenizer[24+4*i:]); end == at+1 && text[at] == 1 {
+			text[at], changed = 2, true // 2 is an entry already, and no merge uses either
+		}
+	}
+	if !changed {
+		t.Fatal("the tokenizer has no entry for the byte 1")
+	}
+	path := filepath.Join(t.TempDir(), ImageFile)
+	if err := image.WriteFile(path, &m); err != nil {
+		t.Fatal(err)
+	}
+	r, err := checkFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Verified {
+		t.Error("an image with two equal entries was verified")
 	}
 }

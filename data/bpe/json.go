@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // JSON returns the tokenizer as a Hugging Face tokenizer.json: the same bytes for the same tokenizer, always.
@@ -93,9 +94,12 @@ func quote(s []byte) []byte {
 	return append(q, '"')
 }
 
-// Load reads a tokenizer.json; see [Parse].
+// maxJSON bounds the size of a tokenizer.json: the largest vocabularies in use take some 30 MB.
+const maxJSON = 256 << 20
+
+// Load reads a tokenizer.json, a regular file of at most 256 MiB; see [Parse].
 func Load(path string) (*Tokenizer, error) {
-	b, err := os.ReadFile(path)
+	b, err := regular.ReadFile(path, maxJSON)
 	if err != nil {
 		return nil, fmt.Errorf("load tokenizer: %w", err)
 	}

@@ -2,11 +2,13 @@ package shards
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
-	"os"
 
 	"github.com/edsrzf/mmap-go"
+
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // A Shard is an open token shard. It is safe for concurrent use; after Close it must not be used.
@@ -28,8 +30,11 @@ func Open(path string) (*Shard, error) {
 }
 
 func open(path string) (*Shard, error) {
-	f, err := os.Open(path)
-	if err != nil {
+	f, err := regular.Open(path)
+	switch {
+	case errors.Is(err, regular.ErrKind):
+		return nil, fmt.Errorf("%w: %w", ErrNotShard, err)
+	case err != nil:
 		return nil, fmt.Errorf("cannot be opened: %w", err)
 	}
 	defer f.Close() // the mapping outlives the descriptor
@@ -37,7 +42,7 @@ func open(path string) (*Shard, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot be read: %w", err)
 	}
-	if !stat.Mode().IsRegular() || stat.Size() == 0 {
+	if stat.Size() == 0 {
 		return nil, ErrNotShard
 	}
 	m, err := mmap.Map(f, mmap.RDONLY, 0)

@@ -7,9 +7,9 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"os"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/digits"
 )
 
@@ -83,17 +83,14 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 
 // Open reads the image at path. Its errors are those of [Read], with the path and [Advice].
 func Open(path string) (*File, error) {
-	f, err := os.Open(path)
+	f, err := regular.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the model.clm of an export folder is wanted: %w", err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
 		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file; give the model.clm of an export folder", path)
 	}
 	im, err := Read(f, info.Size())
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
+
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 //go:embed *.yaml
@@ -45,7 +47,7 @@ func Load(nameOrPath string) (*Target, error) {
 		}
 		return Parse(name+".yaml", src)
 	}
-	f, err := os.Open(nameOrPath)
+	f, err := regular.Open(nameOrPath)
 	if err != nil {
 		if os.IsNotExist(err) {
 			return nil, fmt.Errorf("no target %q: give one of %s, or the path of a target file",
