@@ -7,7 +7,7 @@ import (
 
 // Event is what a hook is told.
 type Event struct {
-	Result StepResult // of the step just taken; empty at the end of a run that had none left to take
+	Result StepResult // of the step just taken; empty when this session took none
 	Step   int        // steps taken in all
 	Steps  int        // steps of the whole run
 }
@@ -57,21 +57,38 @@ func (l *Loop) Run(ctx context.Context) error {
 			return fmt.Errorf("step %d: %w", e.Step+1, err)
 		}
 		e.Step, e.Result = result.Step, result
-		for _, h := range l.hooks {
-			if e.Step%h.every != 0 && !e.Last() {
-				continue
-			}
-			if err := h.hook(ctx, e); err != nil {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
-				return fmt.Errorf("%s after step %d: %w", h.name, e.Step, err)
-			}
+		if err := l.callDue(ctx, e, nil); err != nil {
+			return err
 		}
 	}
 	for _, h := range l.atEnd {
 		if err := h(ctx, e); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// CatchUp calls the hooks due after the step that the trainer stands at, for a run stopped between a step and its hooks;
+// those in done, by name, have been called.
+func (l *Loop) CatchUp(ctx context.Context, done map[string]bool) error {
+	if l.trainer.StepsTaken() == 0 {
+		return nil
+	}
+	return l.callDue(ctx, Event{Step: l.trainer.StepsTaken(), Steps: l.trainer.plan.Steps}, done)
+}
+
+// callDue calls the hooks that are due, in their order, but for those in done.
+func (l *Loop) callDue(ctx context.Context, e Event, done map[string]bool) error {
+	for _, h := range l.hooks {
+		if done[h.name] || e.Step%h.every != 0 && !e.Last() {
+			continue
+		}
+		if err := h.hook(ctx, e); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("%s after step %d: %w", h.name, e.Step, err)
 		}
 	}
 	return nil

@@ -1,17 +1,58 @@
 package train
 
-import "github.com/chiplm/chiplm/configs"
+import (
+	"fmt"
+
+	"github.com/chiplm/chiplm/configs"
+)
 
 // predictMemory is about how many bytes training takes. The weights, the sum of the gradients and two moments are held
-// once. Each worker holds gradients and quantised weights, and for each position of a micro-batch the results of the
-// operations and their gradients; its graph for validation holds quantised weights and results alone. The program
-// itself and what it reads take some more.
-func predictMemory(cfg *configs.Config, workers int) int64 {
+// once; each worker has a graph for training and one for validation. The program itself and what it reads take some
+// more. It is a float, since the sizes a model file may give can go beyond 64 bits.
+func predictMemory(cfg *configs.Config, workers int) float64 {
 	const program = 60 << 20
-	params := int64(cfg.Parameters())
-	d, f, p, l := int64(cfg.DModel), int64(cfg.DFF), int64(cfg.PLEDim), int64(cfg.NLayers)
-	h, t := int64(cfg.NHeads), int64(cfg.ContextLength)
-	layer := 8*d + 3*f + 4*p + h*t // norms, queries, keys, values, sums; gate, up and their product; attention weights
-	results := int64(cfg.Train.MicroBatch) * t * (l*layer + 2*l*p + int64(cfg.VocabSize))
-	return program + 4*(4*params+int64(workers)*(2*params+2*results+params+results))
+	return program + 4*(4*float64(cfg.Parameters())+float64(workers)*(graphFloats(cfg, true)+graphFloats(cfg, false)))
 }
+
+// graphFloats is about how many floats a graph of a micro-batch holds. Per position of the micro-batch these are the
+// results of the operations and, in training, their gradients and the attention weights; per weight the quantised value
+// and, in training, the gradient.
+func graphFloats(cfg *configs.Config, train bool) float64 {
+	const logitRows = 256 // whose logits exist at a time
+	d, f, p, l := float64(cfg.DModel), float64(cfg.DFF), float64(cfg.PLEDim), float64(cfg.NLayers)
+	h, t, params := float64(cfg.NHeads), float64(cfg.ContextLength), float64(cfg.Parameters())
+	layer, outside := 15*d+4*f+5*h, 2*d
+	if train {
+		params *= 2
+		layer, outside = 24*d+7*f+5*h+h*t, 4*d
+	}
+	switch {
+	case p > 0 && train:
+		layer += 6*d + 5*p
+		outside += 4*l*p + 2*d
+	case p > 0:
+		layer += 4*d + 4*p
+		outside += 2*l*p + d
+	}
+	if cfg.Experts > 1 {
+		layer += 4*d + 4*f + 3*float64(cfg.Experts)
+	}
+	return params + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
+}
+
+// checkMemory refuses a training that needs more memory than is free.
+func checkMemory(cfg *configs.Config, workers int, free memory) error {
+	need := predictMemory(cfg, workers)
+	if free.bytes == 0 || need <= free.bytes {
+		return nil
+	}
+	least := *cfg
+	least.Train.MicroBatch = 1
+	return fmt.Errorf("training %s with train.micro_batch=%d, context_length=%d and %d workers needs about %s MB of memory, "+
+		"but %s MB are left (%s): choose a smaller train.micro_batch, context_length or --workers; "+
+		"with train.micro_batch=1 and --workers 1 it would be about %s MB",
+		cfg.Name, cfg.Train.MicroBatch, cfg.ContextLength, workers, megabytes(need), megabytes(free.bytes), free.source,
+		megabytes(predictMemory(&least, 1)))
+}
+
+func megabytes(bytes float64) string { return thousands(int64(bytes / 1e6)) }

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
@@ -44,39 +43,30 @@ func (o Options) workers(microBatches int) (int, error) {
 	return min(n, microBatches), nil
 }
 
-// runDir is the folder of a new run.
-func (o Options) runDir(name string) (string, error) {
-	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") {
-		return "", fmt.Errorf("--name: %q cannot name a run's folder: give one word, such as combo-2", name)
-	}
-	return filepath.Join(o.Out, name), nil
-}
-
-// resumeDir finds the folder of the run to resume.
+// resumeDir finds the folder of the run to resume. Whether its checkpoints can be read is for loading to say: a run that
+// is damaged is not passed over.
 func (o Options) resumeDir() (string, error) {
 	run := o.Run
 	if run == "" {
 		run = o.Name
 	}
+	found, err := checkpoints.Resolve(o.Out, run)
+	if err != nil {
+		return "", fmt.Errorf("--resume: %w (a new run starts without --resume)", err)
+	}
 	if run == "" {
-		newest, err := checkpoints.Newest(o.Out)
-		if err != nil {
-			return "", fmt.Errorf("--resume: %w", err)
-		}
-		return filepath.Dir(newest), nil
+		return filepath.Dir(found), nil // of the newest checkpoint
 	}
-	under := filepath.Join(o.Out, run)
-	for _, dir := range []string{under, run} {
-		newest, err := checkpoints.Newest(dir)
-		if err == nil && filepath.Dir(newest) == filepath.Clean(dir) {
-			return filepath.Clean(dir), nil
-		}
-		if err != nil && !errors.Is(err, checkpoints.ErrNone) {
-			return "", fmt.Errorf("--resume: %w", err)
-		}
+	if strings.HasPrefix(filepath.Base(found), "step-") {
+		return "", fmt.Errorf("--resume: %s is one checkpoint of a run; a run goes on from its newest: --resume %s", found,
+			shellWord(filepath.Dir(filepath.Clean(found))))
 	}
-	if parent := filepath.Dir(filepath.Clean(run)); strings.HasPrefix(filepath.Base(run), "step-") {
-		return "", fmt.Errorf("--resume: %s is one checkpoint of a run; a run goes on from its newest: --resume %s", run, parent)
+	some, err := checkpoints.HasCheckpoints(found)
+	if err != nil {
+		return "", fmt.Errorf("--resume: %w", err)
 	}
-	return "", fmt.Errorf("--resume: there is no run with a checkpoint in %s, nor in %s: start it without --resume", under, run)
+	if !some {
+		return "", fmt.Errorf("--resume: %s holds no checkpoint: start the run without --resume", found)
+	}
+	return filepath.Clean(found), nil
 }

@@ -36,6 +36,10 @@ func (s *session) resume(ctx context.Context, o Options, say note) (err error) {
 	if err := s.resumeConfig(o, &changed); err != nil {
 		return err
 	}
+	if err := s.settle(o, say); err != nil {
+		return err
+	}
+	s.stage = "reading the corpus"
 	if err := s.resumeCorpora(ctx, o, &changed); err != nil {
 		return err
 	}
@@ -59,6 +63,7 @@ func (s *session) resumeConfig(o Options, changed *changes) (err error) {
 	if err != nil {
 		return err
 	}
+	s.cfg.Name = old.Name // a run keeps its name, whatever the settings come from
 	if !slices.EqualFunc(old.Tensors(), s.cfg.Tensors(), func(a, b configs.Tensor) bool {
 		return a.Name == b.Name && slices.Equal(a.Shape, b.Shape)
 	}) {
@@ -69,7 +74,6 @@ func (s *session) resumeConfig(o Options, changed *changes) (err error) {
 		return nil
 	}
 	same := *s.cfg // apart from what a resume may change: see configs.Config.TrainHash
-	same.Name = old.Name
 	same.Train.ValidEvery, same.Train.ValidTokens = old.Train.ValidEvery, old.Train.ValidTokens
 	same.Train.SampleEvery, same.Train.SaveEvery, same.Train.KeepLast =
 		old.Train.SampleEvery, old.Train.SaveEvery, old.Train.KeepLast

@@ -23,6 +23,9 @@ type Summary struct {
 	Loss            *float64 `json:"loss"`              // of the last step, nats per token
 	ValidLoss       *float64 `json:"valid_loss"`        // of the last validation, nats per token
 	ValidBPB        *float64 `json:"valid_bpb"`         // the same in bits per byte
+	ValidTokens     int64    `json:"valid_tokens"`      // that validation scores
+	ValidStories    int      `json:"valid_stories"`     // from the first held-out story on
+	ValidAll        bool     `json:"valid_all"`         // that is all of the held-out stories
 	TokensPerSecond float64  `json:"tokens_per_second"` // of the training steps of this session
 	Seconds         float64  `json:"seconds"`           // of this session, everything included
 	Workers         int      `json:"workers"`
@@ -34,24 +37,6 @@ type Summary struct {
 	LossCurve       string   `json:"loss_curve"`
 }
 
-// Interrupted says that a run was stopped from outside and can go on.
-type Interrupted struct {
-	Step   int
-	Saved  string // the checkpoint to go on from
-	Resume string // the command to go on with
-	cause  error
-}
-
-func (e *Interrupted) Error() string {
-	return fmt.Sprintf("interrupted after step %d; saved as %s; go on with `%s`", e.Step, e.Saved, e.Resume)
-}
-
-// Unwrap gives the context's error.
-func (e *Interrupted) Unwrap() error { return e.cause }
-
-// ExitCode is that of a program ended by an interrupt.
-func (e *Interrupted) ExitCode() int { return 130 }
-
 // Run trains a model: a new run, or one to go on with. Notes and progress go to log. When ctx ends it saves a checkpoint
 // and returns an [*Interrupted].
 func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, error) {
@@ -59,9 +44,6 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	rep := newReporter(log, quiet)
 	s, err := openSession(ctx, o, rep.Note)
 	if err != nil {
-		if ctx.Err() != nil {
-			err = fmt.Errorf("interrupted before the first step; no checkpoint was written: %w", ctx.Err())
-		}
 		return nil, err
 	}
 	defer s.close()
@@ -71,27 +53,17 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	if err != nil {
 		return nil, err
 	}
-	plan, err := NewPlan(s.cfg)
-	if err != nil {
-		return nil, err
-	}
-	workers, err := o.workers(plan.MicroBatches)
-	if err != nil {
-		return nil, err
-	}
+	workers := s.workers
 	build := ArchBuilder(s.cfg, weights)
 	t, err := NewTrainer(s.cfg, weights.Data, build, sequences, workers)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	if !quiet {
-		printBudget(log, s.cfg, plan, s.shard.Header().Tokens, workers)
-	}
 	save := newSaver(s, t, workers, rep.Note)
 	if s.from != nil {
 		err = restore(t, s.from)
-		rep.Note("resuming %s after step %d of %d", s.dir, t.StepsTaken(), plan.Steps)
+		rep.Note("resuming %s after step %d of %d", s.dir, t.StepsTaken(), s.plan.Steps)
 	} else {
 		m, v := zeroMoments(s.cfg)
 		if err = t.Restore(m, v, 0, 0); err == nil {
@@ -101,7 +73,7 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	if err != nil {
 		return nil, err
 	}
-	if t.StepsTaken() >= plan.Steps {
+	if t.StepsTaken() >= s.plan.Steps {
 		rep.Note("nothing is left to train: to go on for longer, raise train.tokens with --set train.tokens=... --force")
 	}
 
@@ -110,7 +82,10 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 		return nil, r.interrupted(ctx, err)
 	}
 	defer r.close()
-	err = r.loop().Run(ctx)
+	loop := r.loop()
+	if err = r.catchUp(ctx, loop); err == nil {
+		err = loop.Run(ctx)
+	}
 	rep.Finish()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -215,19 +190,31 @@ func (r *runner) onSample(ctx context.Context, e Event) error {
 	return r.metrics.Write(Record{Step: e.Step, Tokens: r.trainer.Tokens(), Sample: &text})
 }
 
-// onEnd draws the loss curve. A run that was stopped between its last step and its last validation makes up for it.
-func (r *runner) onEnd(ctx context.Context, e Event) error {
+// catchUp calls the hooks of the step resumed from that an interrupt cut off: those that are due and have left no line
+// in the metrics. The checkpoint of that step is written again if a validation has changed what it records.
+func (r *runner) catchUp(ctx context.Context, l *Loop) error {
+	if r.session.from == nil {
+		return nil
+	}
 	records, err := ReadMetrics(r.session.dir)
 	if err != nil {
 		return err
 	}
-	if _, valid := lastScores(records); valid == nil || valid.Step < e.Step {
-		if err := r.onValidate(ctx, e); err != nil {
-			return err
+	done := map[string]bool{"metrics": true}
+	for _, rec := range records {
+		if rec.Step == r.trainer.StepsTaken() {
+			done["validation"] = done["validation"] || rec.ValidBPB != nil
+			done["sample"] = done["sample"] || rec.Sample != nil
 		}
-		if records, err = ReadMetrics(r.session.dir); err != nil {
-			return err
-		}
+	}
+	return l.CatchUp(ctx, done)
+}
+
+// onEnd draws the loss curve.
+func (r *runner) onEnd(context.Context, Event) error {
+	records, err := ReadMetrics(r.session.dir)
+	if err != nil {
+		return err
 	}
 	return PlotLoss(r.session.dir, filepath.Base(r.session.dir), records)
 }
@@ -251,12 +238,11 @@ func (r *runner) interrupted(ctx context.Context, err error) error {
 		return err
 	}
 	if saveErr := r.save.save(); saveErr != nil {
-		return fmt.Errorf("interrupted after step %d, and saving failed (the last checkpoint is %s): %w",
-			r.trainer.StepsTaken(), r.save.dir, saveErr)
+		return fmt.Errorf("interrupted after step %d, and saving failed; go on from the last checkpoint, %s, with `%s`: %w",
+			r.trainer.StepsTaken(), r.save.dir, resumeCommand(r.session.dir), saveErr)
 	}
-	dir := r.session.dir
 	return &Interrupted{Step: r.trainer.StepsTaken(), Saved: r.save.dir, cause: ctx.Err(),
-		Resume: "chiplm train --resume " + resumeName(dir, filepath.Base(dir))}
+		Resume: resumeCommand(r.session.dir)}
 }
 
 func (r *runner) summary() (*Summary, error) {
@@ -268,7 +254,8 @@ func (r *runner) summary() (*Summary, error) {
 	sum := &Summary{Run: s.dir, Checkpoint: r.save.dir, Step: r.trainer.StepsTaken(), Tokens: r.trainer.Tokens(),
 		Seconds: time.Since(r.start).Seconds(), Workers: r.workers,
 		Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256, ModelSHA256: r.save.sum,
-		ConfigHash: s.cfg.Hash(), TokenizerHash: s.tok.Hash(), LossCurve: filepath.Join(s.dir, PlotFile)}
+		ConfigHash: s.cfg.Hash(), TokenizerHash: s.tok.Hash(), LossCurve: filepath.Join(s.dir, PlotFile),
+		ValidTokens: r.validator.Tokens, ValidStories: r.validator.Stories, ValidAll: r.validator.All}
 	if r.seconds > 0 {
 		sum.TokensPerSecond = float64(r.tokens) / r.seconds
 	}

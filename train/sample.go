@@ -40,7 +40,7 @@ func NewSampler(vocab, context int) *Sampler {
 func (s *Sampler) Story(ctx context.Context, build Builder, tok Encoder, float bool, seed uint64) (string, error) {
 	if s.graph == nil || s.float != float {
 		s.Close()
-		g, err := build(arch.Options{Batch: 1, Seq: s.seq, Float: float, Logits: true})
+		g, err := buildGraph(ctx, build, arch.Options{Batch: 1, Seq: s.seq, Float: float, Logits: true})
 		if err != nil {
 			return "", fmt.Errorf("build the sampling graph: %w", err)
 		}

@@ -16,6 +16,7 @@ type saver struct {
 	workers int
 
 	best, last float64 // lowest validation loss, last training loss
+	savedBest  float64 // best in the newest checkpoint
 	saved      int     // step of the newest checkpoint; -1 before the first
 	dir, sum   string  // of the newest checkpoint: its folder, and the SHA-256 of its weights
 }
@@ -24,15 +25,16 @@ func newSaver(s *session, t *Trainer, workers int, say note) *saver {
 	v := &saver{session: s, trainer: t, say: say, workers: workers, best: math.Inf(1), last: math.NaN(), saved: -1}
 	if s.from != nil {
 		v.best, v.last = s.from.State.BestValid, s.from.State.LastLoss
+		v.savedBest = v.best
 		v.saved, v.dir, v.sum = s.from.State.Step, s.from.Dir, s.from.ModelSHA256
 	}
 	return v
 }
 
-// save writes a checkpoint of now, unless the newest one is of this step.
+// save writes a checkpoint of now, unless the newest one is of this step and knows of its validation.
 func (v *saver) save() error {
 	t, s := v.trainer, v.session
-	if v.saved == t.StepsTaken() {
+	if v.saved == t.StepsTaken() && v.savedBest == v.best {
 		return nil
 	}
 	c := &checkpoints.Checkpoint{Config: s.cfg, Tokenizer: s.tok.JSON(),
@@ -53,7 +55,7 @@ func (v *saver) save() error {
 	if err != nil {
 		v.say("saved %s, but could not clear older checkpoints away: %v", dir, err)
 	}
-	v.saved, v.dir, v.sum = t.StepsTaken(), dir, c.ModelSHA256
+	v.saved, v.savedBest, v.dir, v.sum = t.StepsTaken(), v.best, dir, c.ModelSHA256
 	return nil
 }
 

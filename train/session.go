@@ -2,7 +2,6 @@ package train
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +25,9 @@ type session struct {
 	shard   *shards.Shard
 	lock    *checkpoints.RunLock
 	from    *checkpoints.Checkpoint // nil at a fresh start
+	plan    Plan
+	workers int
+	stage   string // what is being done, for the person who interrupts it
 }
 
 // note tells the person a line.
@@ -33,7 +35,7 @@ type note func(format string, args ...any)
 
 // openSession makes a run ready. The caller closes it.
 func openSession(ctx context.Context, o Options, say note) (*session, error) {
-	s := &session{}
+	s := &session{stage: "reading the settings"}
 	open := s.fresh
 	if o.Resume {
 		open = s.resume
@@ -44,6 +46,9 @@ func openSession(ctx context.Context, o Options, say note) (*session, error) {
 	}
 	if err != nil {
 		s.close()
+		if ctx.Err() != nil {
+			err = s.interrupted(ctx)
+		}
 		return nil, err
 	}
 	return s, nil
@@ -67,16 +72,20 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if s.cfg, err = configs.Load(name, o.Sets...); err != nil {
 		return err
 	}
-	run := o.Name
-	if run == "" {
-		run = s.cfg.Name
+	if o.Name != "" { // images and scores of a run carry its name
+		s.cfg.Name = o.Name
+		if err := s.cfg.Validate(); err != nil {
+			return fmt.Errorf("--name: %w", err)
+		}
 	}
-	if s.dir, err = o.runDir(run); err != nil {
+	s.dir = filepath.Join(o.Out, s.cfg.Name)
+	if err := refuseExisting(s.dir); err != nil {
 		return err
 	}
-	if err := refuseExisting(s.dir, run); err != nil {
+	if err := s.settle(o, say); err != nil {
 		return err
 	}
+	s.stage = "reading the corpus"
 	corpus := o.Corpus
 	if corpus == "" {
 		corpus = DefaultCorpus
@@ -87,6 +96,7 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if o.Tokenizer != "" {
 		s.tok, err = bpe.Load(o.Tokenizer)
 	} else {
+		s.stage = "training the tokenizer"
 		s.tok, err = trainTokenizer(ctx, s.corpus, s.cfg.VocabSize, say)
 	}
 	if err != nil {
@@ -98,28 +108,31 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if s.lock, err = checkpoints.Lock(s.dir); err != nil {
 		return err
 	}
-	return refuseExisting(s.dir, run) // again, now that nobody else writes there
+	return refuseExisting(s.dir) // again, now that nobody else writes there
 }
 
-// refuseExisting refuses to start a run where one is already.
-func refuseExisting(dir, name string) error {
-	newest, err := checkpoints.Newest(dir)
-	if errors.Is(err, checkpoints.ErrNone) {
-		return nil
-	}
-	if err != nil {
+// settle works out steps and workers, tells what the model costs, and refuses what does not fit into memory: all from
+// the settings, before anything large is made.
+func (s *session) settle(o Options, say note) (err error) {
+	if s.plan, err = NewPlan(s.cfg); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s holds a run already (newest checkpoint %s): go on with `chiplm train --resume %s`, "+
-		"start another with --name, or delete the folder", dir, filepath.Base(newest), resumeName(dir, name))
+	if s.workers, err = o.workers(s.plan.MicroBatches); err != nil {
+		return err
+	}
+	printBudget(say, s.cfg, s.plan, s.workers)
+	return checkMemory(s.cfg, s.workers, freeMemory())
 }
 
-// resumeName is what to give to --resume for a run.
-func resumeName(dir, name string) string {
-	if filepath.Dir(dir) == filepath.Clean(checkpoints.DefaultRoot) {
-		return name
+// refuseExisting refuses to start a run where checkpoints are, be they readable or not: they are not this run's to
+// replace.
+func refuseExisting(dir string) error {
+	some, err := checkpoints.HasCheckpoints(dir)
+	if err != nil || !some {
+		return err
 	}
-	return dir
+	return fmt.Errorf("%s holds a run already: go on with `%s`, start another with --name, or delete the folder", dir,
+		resumeCommand(dir))
 }
 
 // openCorpora opens what to train on and what to hold out.
@@ -161,6 +174,7 @@ func (s *session) checkVocabulary(path string) error {
 
 // tokenise opens the token shard of the corpus, or makes it, and leaves the tokenizer in the run's folder.
 func (s *session) tokenise(ctx context.Context, say note) (err error) {
+	s.stage = "turning the corpus into tokens"
 	path := filepath.Join(s.dir, checkpoints.TokenizerFile)
 	if old, err := os.ReadFile(path); err != nil || string(old) != string(s.tok.JSON()) {
 		if err := replaceFile(path, s.tok.JSON()); err != nil {
@@ -174,6 +188,8 @@ func (s *session) tokenise(ctx context.Context, say note) (err error) {
 	say("corpus: %s, %s stories, %.1f MB; held out: %s", s.corpus.Info().Name, thousands(h.Stories),
 		float64(h.RawBytes)/1e6, s.heldOut.Info().Name)
 	say("tokens: %s, %.2f bytes of text per token", thousands(h.Tokens), float64(h.RawBytes)/float64(h.Tokens-h.Stories))
+	tokens := int64(s.plan.Steps) * s.plan.TokensPerStep
+	say("training: %s tokens, which is %.2f passes over the corpus", thousands(tokens), float64(tokens)/float64(h.Tokens))
 	return nil
 }
 

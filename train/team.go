@@ -59,12 +59,12 @@ func newTeam(workers int, sequences Sequences, batch, context, micro int, params
 }
 
 // build gives every worker a new graph and closes its old one.
-func (t *Team) build(builder Builder, opt arch.Options) error {
+func (t *Team) build(ctx context.Context, builder Builder, opt arch.Options) error {
 	t.close()
 	errs := make([]error, len(t.workers))
 	var wg sync.WaitGroup
 	for i, w := range t.workers {
-		wg.Go(func() { w.graph, errs[i] = builder(opt) })
+		wg.Go(func() { w.graph, errs[i] = buildGraph(ctx, builder, opt) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {

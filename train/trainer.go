@@ -121,7 +121,7 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	start := time.Now()
 	if float := t.Float(t.step); !t.built || float != t.float {
 		opt := arch.Options{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float}
-		if err := t.team.build(t.builder, opt); err != nil {
+		if err := t.team.build(ctx, t.builder, opt); err != nil {
 			return StepResult{}, err
 		}
 		t.built, t.float = true, float

@@ -20,6 +20,7 @@ type Validator struct {
 	Stories        int
 	Tokens         int64 // scored
 	Bytes          int64 // of the stories, before tokenising
+	All            bool  // these are all the stories that there are
 
 	graphs []Graph
 	float  bool
@@ -28,9 +29,13 @@ type Validator struct {
 
 // NewValidator takes stories from the start of a corpus until they have the wanted number of tokens.
 func NewValidator(ctx context.Context, c data.Corpus, enc Encoder, batch, context int, tokens int64) (*Validator, error) {
-	v := &Validator{batch: batch, context: context}
+	v := &Validator{batch: batch, context: context, All: true}
 	var story []int32
 	err := c.Stories(ctx, func(text []byte) error {
+		if v.Stories > 0 && v.Tokens >= tokens {
+			v.All = false
+			return data.ErrStop
+		}
 		story = enc.Encode(story[:0], text)
 		covered := 0
 		for _, id := range story {
@@ -44,9 +49,6 @@ func NewValidator(ctx context.Context, c data.Corpus, enc Encoder, batch, contex
 		v.Stories++
 		v.Tokens += int64(len(story))
 		v.Bytes += int64(len(text))
-		if v.Tokens >= tokens {
-			return data.ErrStop
-		}
 		return nil
 	})
 	if err != nil {
@@ -94,7 +96,7 @@ func (v *Validator) Run(ctx context.Context, build Builder, workers int, float b
 	}
 	workers = min(workers, batches)
 	for len(v.graphs) < workers {
-		g, err := build(arch.Options{Batch: v.batch, Seq: v.context, Float: float})
+		g, err := buildGraph(ctx, build, arch.Options{Batch: v.batch, Seq: v.context, Float: float})
 		if err != nil {
 			return Score{}, fmt.Errorf("build the validation graph: %w", err)
 		}
