@@ -87,10 +87,10 @@ type Train struct {
 	Clip         float64 `yaml:"clip"`           // largest global gradient norm; 0: no clipping
 	RouterAux    float64 `yaml:"router_aux"`     // weight of the load-balancing loss with experts
 	Seed         int64   `yaml:"seed"`           //
-	ValidEvery   int     `yaml:"valid_every"`    // steps between validations
+	ValidEvery   int     `yaml:"valid_every"`    // steps between validations; 0: only at the end
 	ValidTokens  int64   `yaml:"valid_tokens"`   // tokens scored per validation
-	SampleEvery  int     `yaml:"sample_every"`   // steps between sampled stories; 0: none
-	SaveEvery    int     `yaml:"save_every"`     // steps between checkpoints
+	SampleEvery  int     `yaml:"sample_every"`   // steps between sampled stories, and at the end; 0: none
+	SaveEvery    int     `yaml:"save_every"`     // steps between checkpoints; 0: only at the end
 	KeepLast     int     `yaml:"keep_last"`      // checkpoints kept
 	ZeroInitProj bool    `yaml:"zero_init_proj"` // output projections of attention and feed-forward start at zero
 }

@@ -43,7 +43,7 @@ func TestNewRunRefusals(t *testing.T) {
 	refused(t, change(func(o *Options) { o.Tokenizer = o.Config }), "tiny.yaml")
 	refused(t, change(func(o *Options) { o.Workers = -1 }), "--workers")
 	refused(t, change(func(o *Options) { o.Sets = []string{"vocab_size=100000"} }), "too little text", "vocab_size")
-	for _, name := range []string{"../x", "a/b", ".", "..", ".hidden"} {
+	for _, name := range []string{"../x", "a/b", ".", "..", ".hidden", "-x", "two words"} {
 		refused(t, change(func(o *Options) { o.Name = name }), "--name")
 	}
 	tok := trainTiny(t, 280)
@@ -66,7 +66,7 @@ func TestNewRunRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := mustRun(t, o)
-	refused(t, o, sum.Run, "step-00000002", "--resume "+sum.Run, "--name")
+	refused(t, o, sum.Run, "--resume "+sum.Run, "--name")
 	refused(t, Options{Out: o.Out, Resume: true, Run: sum.Checkpoint}, "one checkpoint", "--resume "+sum.Run)
 }
 

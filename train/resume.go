@@ -39,7 +39,9 @@ func (s *session) resume(ctx context.Context, o Options, say note) (err error) {
 	if err := s.settle(o, say); err != nil {
 		return err
 	}
-	s.stage = "reading the corpus"
+	if err := s.enter(ctx, "reading the corpus"); err != nil {
+		return err
+	}
 	if err := s.resumeCorpora(ctx, o, &changed); err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func TestRunLeavesWhatItPromises(t *testing.T) {
 	if _, err := png.Decode(curve); err != nil {
 		t.Error(err)
 	}
-	for _, want := range []string{"parameters", "bytes/token", "MFLOP per token", "in 12 steps of 4 micro-batches x 2 sequences x 16 tokens",
+	for _, want := range []string{"parameters", "bytes/token", "MFLOP per token", "in 12 steps of 4 micro-batches x 2 sequences x 16 tokens", "passes over the corpus",
 		"step=12/12 loss=", " bpb=", " tok/s=", "valid step=8 ", "sample step=6 \"Once upon a time"} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, log.String())
@@ -315,7 +315,18 @@ func TestCommandPrintsOneJSONObject(t *testing.T) {
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(stdout.String(), "bits per byte") {
-		t.Errorf("got %s", stdout.String())
+	for _, want := range []string{"bits per byte", fmt.Sprintf("on the first %d stories (%d tokens) alone", sum.ValidStories, sum.ValidTokens),
+		"chiplm eval bpb"} {
+		if !strings.Contains(stdout.String(), want) {
+			t.Errorf("%q is not in %s", want, stdout.String())
+		}
+	}
+	if sum.ValidTokens < 300 || sum.ValidStories < 1 || sum.ValidAll {
+		t.Errorf("scored %d stories, %d tokens, all: %v", sum.ValidStories, sum.ValidTokens, sum.ValidAll)
+	}
+	for line := range strings.Lines(stdout.String()) {
+		if len(line) > 101 && strings.HasPrefix(line, " ") {
+			t.Errorf("a line of %d characters: %s", len(line), line)
+		}
 	}
 }

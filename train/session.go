@@ -85,7 +85,9 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if err := s.settle(o, say); err != nil {
 		return err
 	}
-	s.stage = "reading the corpus"
+	if err := s.enter(ctx, "reading the corpus"); err != nil {
+		return err
+	}
 	corpus := o.Corpus
 	if corpus == "" {
 		corpus = DefaultCorpus
@@ -96,7 +98,9 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if o.Tokenizer != "" {
 		s.tok, err = bpe.Load(o.Tokenizer)
 	} else {
-		s.stage = "training the tokenizer"
+		if err := s.enter(ctx, "training the tokenizer"); err != nil {
+			return err
+		}
 		s.tok, err = trainTokenizer(ctx, s.corpus, s.cfg.VocabSize, say)
 	}
 	if err != nil {
@@ -109,6 +113,12 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 		return err
 	}
 	return refuseExisting(s.dir) // again, now that nobody else writes there
+}
+
+// enter begins a stage, unless ctx has ended.
+func (s *session) enter(ctx context.Context, stage string) error {
+	s.stage = stage
+	return ctx.Err()
 }
 
 // settle works out steps and workers, tells what the model costs, and refuses what does not fit into memory: all from
@@ -174,7 +184,9 @@ func (s *session) checkVocabulary(path string) error {
 
 // tokenise opens the token shard of the corpus, or makes it, and leaves the tokenizer in the run's folder.
 func (s *session) tokenise(ctx context.Context, say note) (err error) {
-	s.stage = "turning the corpus into tokens"
+	if err := s.enter(ctx, "turning the corpus into tokens"); err != nil {
+		return err
+	}
 	path := filepath.Join(s.dir, checkpoints.TokenizerFile)
 	if old, err := os.ReadFile(path); err != nil || string(old) != string(s.tok.JSON()) {
 		if err := replaceFile(path, s.tok.JSON()); err != nil {
