@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/chiplm/chiplm/configs"
-	"github.com/chiplm/chiplm/digits"
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // width is what every line of a table fits into.

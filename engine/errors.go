@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/chiplm/chiplm/digits"
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // The failures of an image or a run, one for each status of the C engine; test for them with errors.Is. The error

@@ -13,7 +13,7 @@ import (
 	"sort"
 
 	"github.com/chiplm/chiplm/checkpoints"
-	"github.com/chiplm/chiplm/digits"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/image"
 )

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/regular"
-	"github.com/chiplm/chiplm/digits"
 	"github.com/chiplm/chiplm/export/image"
 )
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/chiplm/chiplm/digits"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/export/image"
 )
 

@@ -12,9 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chiplm/chiplm/configs"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/configs"
 )
 
 // base64Floats reads base64 of little-endian float32.

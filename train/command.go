@@ -10,6 +10,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // newestRun is what --resume without a name stands for.
@@ -106,18 +107,18 @@ windows of context_length, the closing end-of-text not charged.`,
 // printSummary tells how a run ended.
 func printSummary(w io.Writer, s *Summary) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "run:        %s, %s tokens in %d steps", s.Run, thousands(s.Tokens), s.Step)
+	fmt.Fprintf(&b, "run:        %s, %s tokens in %d steps", s.Run, digits.Comma(s.Tokens), s.Step)
 	if s.TokensPerSecond > 0 {
-		fmt.Fprintf(&b, ", %s tokens/s", thousands(int64(s.TokensPerSecond)))
+		fmt.Fprintf(&b, ", %s tokens/s", digits.Comma(int64(s.TokensPerSecond)))
 	}
 	fmt.Fprintln(&b)
 	if s.ValidBPB != nil {
 		fmt.Fprintf(&b, "held out:   %.4f bits per byte, %.4f nats per token, by the training graph\n", *s.ValidBPB, *s.ValidLoss)
 		scope := fmt.Sprintf("on the first %s stories (%s tokens) alone; `chiplm eval bpb` scores all",
-			thousands(int64(s.ValidStories)), thousands(s.ValidTokens))
+			digits.Comma(int64(s.ValidStories)), digits.Comma(s.ValidTokens))
 		if s.ValidAll {
-			scope = fmt.Sprintf("on all %s stories (%s tokens); `chiplm eval bpb` scores them", thousands(int64(s.ValidStories)),
-				thousands(s.ValidTokens))
+			scope = fmt.Sprintf("on all %s stories (%s tokens); `chiplm eval bpb` scores them", digits.Comma(int64(s.ValidStories)),
+				digits.Comma(s.ValidTokens))
 		}
 		fmt.Fprintf(&b, "            %s with the engine\n", scope)
 	}

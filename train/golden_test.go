@@ -7,9 +7,10 @@ import (
 	"os"
 	"testing"
 
+	"github.com/goccy/go-yaml"
+
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/configs"
-	"github.com/goccy/go-yaml"
 )
 
 // goldenLossTolerance is relative. Each step's loss rests on all the steps before it, and the goldens are computed in

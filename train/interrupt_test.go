@@ -13,6 +13,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // countdown is a context that ends when it has been asked a number of times whether it has.
@@ -88,7 +89,7 @@ func TestValidationCutOffIsMadeUpFor(t *testing.T) {
 	want, best := metricsButTimes(t, o, "whole")
 	tried := 0
 	for back := int64(1); back < moments; back += 9 { // from the end, where the last hooks are
-		o.Name = "stopped-" + thousands(back)
+		o.Name = "stopped-" + digits.Comma(back)
 		if _, err := Run(newCountdown(t.Context(), moments-back), o, io.Discard, true); err == nil {
 			continue // it asks less often than the first run, which had to make the tokens, and came to its end
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // predictMemory is about how many bytes training takes. The weights, the sum of the gradients and two moments are held
@@ -55,4 +56,4 @@ func checkMemory(cfg *configs.Config, workers int, free memory) error {
 		megabytes(predictMemory(&least, 1)))
 }
 
-func megabytes(bytes float64) string { return thousands(int64(bytes / 1e6)) }
+func megabytes(bytes float64) string { return digits.Comma(int64(bytes / 1e6)) }

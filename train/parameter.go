@@ -1,9 +1,10 @@
 package train
 
 import (
-	"github.com/chiplm/chiplm/configs"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/configs"
 )
 
 // Parameter is a tensor of the model with the accumulated gradient of a step, as a solver wants it. Its weights are

@@ -153,14 +153,6 @@ func TestPaceIsTheMeanAtFirst(t *testing.T) {
 	}
 }
 
-func TestThousands(t *testing.T) {
-	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 3377600: "3,377,600", -1234: "-1,234", -123: "-123"} {
-		if got := thousands(n); got != want {
-			t.Errorf("%d: %s, want %s", n, got, want)
-		}
-	}
-}
-
 func TestBudgetTable(t *testing.T) {
 	cfg, err := configs.Load("builtin:combo.yaml")
 	if err != nil {

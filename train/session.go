@@ -12,6 +12,7 @@ import (
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/shards"
 )
 
@@ -197,11 +198,11 @@ func (s *session) tokenise(ctx context.Context, say note) (err error) {
 		return err
 	}
 	h := s.shard.Header()
-	say("corpus: %s, %s stories, %.1f MB; held out: %s", s.corpus.Info().Name, thousands(h.Stories),
+	say("corpus: %s, %s stories, %.1f MB; held out: %s", s.corpus.Info().Name, digits.Comma(h.Stories),
 		float64(h.RawBytes)/1e6, s.heldOut.Info().Name)
-	say("tokens: %s, %.2f bytes of text per token", thousands(h.Tokens), float64(h.RawBytes)/float64(h.Tokens-h.Stories))
+	say("tokens: %s, %.2f bytes of text per token", digits.Comma(h.Tokens), float64(h.RawBytes)/float64(h.Tokens-h.Stories))
 	tokens := int64(s.plan.Steps) * s.plan.TokensPerStep
-	say("training: %s tokens, which is %.2f passes over the corpus", thousands(tokens), float64(tokens)/float64(h.Tokens))
+	say("training: %s tokens, which is %.2f passes over the corpus", digits.Comma(tokens), float64(tokens)/float64(h.Tokens))
 	return nil
 }
 

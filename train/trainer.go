@@ -6,9 +6,10 @@ import (
 	"math"
 	"time"
 
+	"gorgonia.org/gorgonia"
+
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/configs"
-	"gorgonia.org/gorgonia"
 )
 
 // Trainer owns the weights, the optimiser and the team, and takes one optimiser step at a time.

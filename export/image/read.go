@@ -10,7 +10,7 @@ import (
 
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/regular"
-	"github.com/chiplm/chiplm/digits"
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // File is an image that was read: the model and the facts of its layout.

@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"github.com/chiplm/chiplm/configs"
-	"github.com/chiplm/chiplm/digits"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/export/image"
 	"github.com/chiplm/chiplm/export/targets"
 )
