@@ -40,7 +40,8 @@ are the held-out text recorded when the model was trained, or those of --stories
 The columns: read/token is what the chip reads of the weights for one token, scales included;
 text B/token how many bytes of text a token stands for; bits/byte charges the stories' tokens,
 "with end" also the end-of-text that closes a story. --reference trainer asks the training graph:
-in float (nothing quantised), and in its exact mode, which computes what the engine does.`,
+in float (nothing quantised), and fake-quantised in its exact mode, which computes what the
+engine does.`,
 		Example: `  chiplm eval bpb
   chiplm eval bpb combo --stories tinystories-valid.txt --n 1000
   chiplm eval bpb combo --reference trainer --json`,

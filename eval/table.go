@@ -29,7 +29,7 @@ func (r *Report) write(w io.Writer) error {
 	}
 	fmt.Fprintln(w, "\nThe training graph on the same stories:")
 	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "model\tfloat bits/byte\texact bits/byte\tengine bits/byte\tengine - exact, nats/token\t")
+	fmt.Fprintln(t, "model\tfloat bits/byte\tfake-quant bits/byte\tengine bits/byte\tengine - fake-quant, nats/token\t")
 	for _, m := range r.Models {
 		fmt.Fprintf(t, "%.20s\t%.4f\t%.4f\t%.4f\t%+.6f\t\n", m.Model, m.Reference.Float.BitsPerByte,
 			m.Reference.FakeQuant.BitsPerByte, m.BitsPerByte, math.Round(m.Reference.NatsDifference*1e6)/1e6+0) // + 0: no minus before a zero
