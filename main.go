@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -55,7 +56,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	switch {
 	case errors.As(err, &coded):
 		return coded.ExitCode()
-	case errors.Is(err, context.Canceled):
+	case ctx.Err() != nil:
+		fmt.Fprintln(stderr, "chiplm: interrupted; the same command starts or goes on again")
 		return 130
 	}
 	return 1
@@ -103,6 +105,7 @@ exactly as the chip will compute it (eval bpb), written into an image with its m
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.AddCommand(commands()...)
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 "))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usage.Errorf("%w; see %s --help", err, cmd.CommandPath())
 	})

@@ -82,7 +82,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 		if !cmd.HasSubCommands() && (cmd.Long == "" || cmd.Example == "") {
 			t.Errorf("%s has no explanation or no example", cmd.CommandPath())
 		}
-		for line := range strings.Lines(cmd.Long + "\n" + cmd.Example) {
+		for line := range strings.Lines(cmd.Long + "\n" + cmd.UsageString()) {
 			if len(line) > 101 {
 				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), len(line), line)
 			}

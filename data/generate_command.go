@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"io"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/usage"
 )
 
@@ -68,15 +68,10 @@ the same stories everywhere, no two of them alike. Training can also use them di
 }
 
 // writeFile writes a corpus as delimited text, whole or not at all.
-func writeFile(ctx context.Context, path string, c Corpus) (int64, error) {
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithTempDir(filepath.Dir(path)))
-	if err != nil {
-		return 0, err
-	}
-	defer f.Cleanup()
-	n, err := WriteDelimited(ctx, f, c)
-	if err != nil {
-		return 0, err
-	}
-	return n, f.CloseAtomicallyReplace()
+func writeFile(ctx context.Context, path string, c Corpus) (n int64, err error) {
+	err = regular.Write(path, func(w io.Writer) error {
+		n, err = WriteDelimited(ctx, w, c)
+		return err
+	})
+	return n, err
 }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
+	"time"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data/digits"
@@ -78,6 +80,7 @@ func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built
 	if err := os.MkdirAll(parent, 0o755); err != nil {
 		return nil, fmt.Errorf("export: %w", err)
 	}
+	clearDead(parent, filepath.Base(dir))
 	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".*.tmp")
 	if err != nil {
 		return nil, fmt.Errorf("export: %w", err)
@@ -97,6 +100,25 @@ func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built
 		return nil, err
 	}
 	return m, syncDir(parent)
+}
+
+// deadAfter is the age at which a temporary folder was left by an export that was killed: an export takes seconds.
+const deadAfter = time.Hour
+
+// clearDead removes what killed exports to the same folder left behind. It is a courtesy: failures do not matter.
+func clearDead(parent, base string) {
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), "."+base+".") || !strings.HasSuffix(e.Name(), ".tmp") {
+			continue
+		}
+		if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > deadAfter {
+			os.RemoveAll(filepath.Join(parent, e.Name()))
+		}
+	}
 }
 
 // fill writes all files of the folder and verifies the image that was written.

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
+	"time"
 )
 
 // A kill between two renames must leave a whole export under the name: where the system can exchange two folders, the
@@ -39,5 +41,33 @@ func TestFoldersThatCannotBeReplacedAreRefused(t *testing.T) {
 		if _, err := Write(context.Background(), dir, nil, nil); !errors.Is(err, ErrFolder) {
 			t.Errorf("--out %s: %v", dir, err)
 		}
+	}
+}
+
+// What killed exports left is cleared once it is old; a young one may be an export under way.
+func TestDeadExportsAreCleared(t *testing.T) {
+	parent := t.TempDir()
+	for _, name := range []string{".out.1.tmp", ".out.2.tmp", ".other.1.tmp"} {
+		if err := os.Mkdir(filepath.Join(parent, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-2 * deadAfter)
+	for _, name := range []string{".out.1.tmp", ".other.1.tmp"} {
+		if err := os.Chtimes(filepath.Join(parent, name), old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clearDead(parent, "out")
+	var left []string
+	entries, err := os.ReadDir(parent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	if want := []string{".other.1.tmp", ".out.2.tmp"}; !slices.Equal(left, want) {
+		t.Errorf("%v are left, want %v", left, want)
 	}
 }

@@ -9,15 +9,14 @@ import (
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/export/image"
 )
 
@@ -280,15 +279,7 @@ func (m *matrix) npy(w io.Writer) error {
 
 // intoFile writes a file whole or not at all: under a temporary name beside it, synced, renamed.
 func intoFile(path string, write func(io.Writer) error) error {
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithTempDir(filepath.Dir(path)))
-	if err != nil {
-		return err
-	}
-	defer f.Cleanup()
-	if err = write(f); err == nil {
-		err = f.CloseAtomicallyReplace()
-	}
-	if err != nil {
+	if err := regular.Write(path, write); err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
 	return nil

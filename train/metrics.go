@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 
-	"github.com/google/renameio/v2"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // MetricsFile is the name of a run's metrics: a JSON object a line, appended as training goes on.
@@ -54,7 +55,7 @@ func OpenMetrics(dir string, step int) (*Metrics, error) {
 }
 
 func truncateMetrics(path string, step int) error {
-	old, err := os.ReadFile(path)
+	old, err := regular.ReadFile(path, math.MaxInt64-1)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
@@ -72,12 +73,7 @@ func truncateMetrics(path string, step int) error {
 	if len(kept) == len(old) {
 		return nil
 	}
-	return replaceFile(path, kept)
-}
-
-// replaceFile writes a file whole or not at all.
-func replaceFile(path string, content []byte) error {
-	return renameio.WriteFile(path, content, 0o644, renameio.WithTempDir(filepath.Dir(path)))
+	return regular.WriteFile(path, kept)
 }
 
 // Step writes the line of a training step. It is called once a step and makes no garbage.
@@ -126,7 +122,7 @@ func (m *Metrics) Close() error { return m.f.Close() }
 
 // ReadMetrics reads the metrics of a run. A line that is not whole is skipped.
 func ReadMetrics(dir string) ([]Record, error) {
-	f, err := os.Open(filepath.Join(dir, MetricsFile))
+	f, err := regular.Open(filepath.Join(dir, MetricsFile))
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}

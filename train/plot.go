@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // PlotFile is the name of a run's loss curve.
@@ -59,7 +61,7 @@ func PlotLoss(dir, title string, records []Record) error {
 	if err != nil {
 		return fmt.Errorf("plot the loss: %w", err)
 	}
-	if err := replaceFile(filepath.Join(dir, PlotFile), png.Bytes()); err != nil {
+	if err := regular.WriteFile(filepath.Join(dir, PlotFile), png.Bytes()); err != nil {
 		return fmt.Errorf("plot the loss: %w", err)
 	}
 	return nil

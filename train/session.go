@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/shards"
 )
 
@@ -189,8 +189,8 @@ func (s *session) tokenise(ctx context.Context, say note) (err error) {
 		return err
 	}
 	path := filepath.Join(s.dir, checkpoints.TokenizerFile)
-	if old, err := os.ReadFile(path); err != nil || string(old) != string(s.tok.JSON()) {
-		if err := replaceFile(path, s.tok.JSON()); err != nil {
+	if old, err := regular.ReadFile(path, 1<<30); err != nil || string(old) != string(s.tok.JSON()) {
+		if err := regular.WriteFile(path, s.tok.JSON()); err != nil {
 			return fmt.Errorf("save the tokenizer: %w", err)
 		}
 	}

@@ -172,15 +172,32 @@ No end-of-text token is added, and <|endoftext|> in the text is plain text.`,
 	return c
 }
 
+// readInput reads the named file, or standard input. Either may be a pipe that never ends, so that an interrupt ends the
+// wait though the read goes on.
 func readInput(cmd *cobra.Command, args []string) ([]byte, error) {
-	if len(args) == 0 || args[0] == "-" {
-		b, err := io.ReadAll(cmd.InOrStdin())
-		if err != nil {
-			return nil, fmt.Errorf("read standard input: %w", err)
-		}
-		return b, nil
+	type result struct {
+		text []byte
+		err  error
 	}
-	return os.ReadFile(args[0])
+	done := make(chan result, 1)
+	go func() {
+		if len(args) == 0 || args[0] == "-" {
+			b, err := io.ReadAll(cmd.InOrStdin())
+			if err != nil {
+				err = fmt.Errorf("read standard input: %w", err)
+			}
+			done <- result{b, err}
+			return
+		}
+		b, err := os.ReadFile(args[0])
+		done <- result{b, err}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-cmd.Context().Done():
+		return nil, cmd.Context().Err()
+	}
 }
 
 func decodeCommand() *cobra.Command {

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/chiplm/chiplm/data/regular"
 )
@@ -112,7 +109,7 @@ func Load(path string) (*Tokenizer, error) {
 
 // Save writes JSON() to path, whole or not at all.
 func (t *Tokenizer) Save(path string) error {
-	if err := renameio.WriteFile(path, t.JSON(), 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+	if err := regular.WriteFile(path, t.JSON()); err != nil {
 		return fmt.Errorf("save tokenizer: %w", err)
 	}
 	return nil

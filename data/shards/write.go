@@ -13,9 +13,8 @@ import (
 	"path/filepath"
 	"runtime"
 
-	"github.com/google/renameio/v2"
-
 	"github.com/chiplm/chiplm/data"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // Tokenizer is what a shard needs of a tokenizer; *bpe.Tokenizer is one. Encode must be safe for concurrent use.
@@ -49,7 +48,7 @@ func Write(ctx context.Context, path string, corpus data.Corpus, tok Tokenizer, 
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 		return err
 	}
-	f, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644), renameio.WithTempDir(filepath.Dir(path)))
+	f, err := regular.Create(path)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"math"
 
 	"github.com/chiplm/chiplm/configs"
-	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // File is an image that was read: the model and the facts of its layout.

@@ -6,11 +6,9 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
-	"path/filepath"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 var le = binary.LittleEndian
@@ -86,7 +84,7 @@ func WriteFile(path string, m *Model) error {
 	if err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(path, b, 0o644, renameio.WithTempDir(filepath.Dir(path))); err != nil {
+	if err := regular.WriteFile(path, b); err != nil {
 		return fmt.Errorf("write image: %w", err)
 	}
 	return nil
