@@ -5,11 +5,13 @@ import (
 	"io"
 	"math"
 	"text/tabwriter"
+
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // write prints the report as a table of at most 100 columns.
 func (r *Report) write(w io.Writer) error {
-	fmt.Fprintf(w, "stories  %s: the first %d, %d bytes, sha256 %.12s\n", r.Stories.Path, r.Stories.Count, r.Stories.Bytes, r.Stories.SHA256)
+	fmt.Fprintf(w, "stories  %s: the first %s, %s bytes, sha256 %.12s\n", r.Stories.Path, digits.Comma(r.Stories.Count), digits.Comma(r.Stories.Bytes), r.Stories.SHA256)
 	for _, m := range r.Models {
 		fmt.Fprintf(w, "model    %s: %s\n", m.Model, m.Path)
 	}
@@ -17,7 +19,7 @@ func (r *Report) write(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "model\tparameters\timage\tread/token\ttext B/token\tbits/byte\twith end\tnats/token\t")
 	for _, m := range r.Models {
-		fmt.Fprintf(t, "%.20s\t%d\t%.2f MB\t%.1f kB\t%.3f\t%.4f\t%.4f\t%.4f\t\n", m.Model, m.Parameters,
+		fmt.Fprintf(t, "%.20s\t%s\t%.2f MB\t%.1f kB\t%.3f\t%.4f\t%.4f\t%.4f\t\n", m.Model, digits.Comma(m.Parameters),
 			float64(m.ImageBytes)/1e6, float64(m.BytesReadPerToken)/1e3, m.TextBytesPerToken,
 			m.BitsPerByte, m.BitsPerByteWithEnd, m.NatsPerToken)
 	}
