@@ -6,6 +6,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -99,8 +100,8 @@ func describe(path string, f *image.File) (*imageInfo, error) {
 func (i *imageInfo) print(w io.Writer) error {
 	var b strings.Builder
 	s := &i.Sizes
-	fmt.Fprintf(&b, "%s: image version %d, %s bytes, CRC-32 %s, %s parameters\n\n", i.File, i.Version, digits.Comma(i.Bytes), i.CRC, digits.Comma(i.Params))
-	fmt.Fprintf(&b, "vocab_size %d, d_model %d, n_layers %d, n_heads %d, d_ff %d, context_length %d, ple_dim %d, experts %d\n",
+	fmt.Fprintf(&b, "%s:\nimage version %d, %s bytes, CRC-32 %s, %s parameters\n\n", i.File, i.Version, digits.Comma(i.Bytes), i.CRC, digits.Comma(i.Params))
+	fmt.Fprintf(&b, "vocab_size %d, d_model %d, n_layers %d, n_heads %d, d_ff %d,\ncontext_length %d, ple_dim %d, experts %d\n",
 		s.VocabSize, s.DModel, s.NLayers, s.NHeads, s.DFF, s.ContextLength, s.PLEDim, s.Experts)
 	fmt.Fprintf(&b, "activation %s, tied head %v, qk_norm %v, norm_eps %g\n", s.Activation, s.TiedHead, s.QKNorm, s.NormEps)
 	fmt.Fprintf(&b, "model     %s\ntokenizer %s\n\n", i.Model, i.TokHash)
@@ -128,11 +129,28 @@ func (i *imageInfo) print(w io.Writer) error {
 	fmt.Fprintf(&b, "\ntokenizer: %s, %s entries, %s merges, end-of-text %d\n", i.Tokenizer.Kind,
 		digits.Comma(i.Tokenizer.Entries), digits.Comma(i.Tokenizer.Merges), i.Tokenizer.EOT)
 	g := &i.Golden
-	fmt.Fprintf(&b, "golden: digest %s over %d tokens of %q; then most likely:", g.Digest, len(g.Prompt), g.Text)
+	fmt.Fprintf(&b, "golden: digest %s over the logits of %d tokens\n", g.Digest, len(g.Prompt))
+	// A model's own tokens may be of any length: each stands on a line, cut to the width.
+	fmt.Fprintf(&b, "  prompt: %s\n  then most likely:\n", short(g.Text, 88))
 	for _, t := range g.Top {
-		fmt.Fprintf(&b, " %q", t.Text)
+		fmt.Fprintf(&b, "    %s\n", short(t.Text, 94))
 	}
-	fmt.Fprintf(&b, "\n\nconfiguration:\n%s", i.Config)
+	fmt.Fprintf(&b, "\nconfiguration:\n%s", i.Config)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// short quotes a text, cut to at most n characters.
+func short(text string, n int) string {
+	if q := fmt.Sprintf("%q", text); utf8.RuneCountInString(q) <= n {
+		return q
+	}
+	r := []rune(text)
+	for len(r) > 0 {
+		r = r[:len(r)-1]
+		if q := fmt.Sprintf("%q...", string(r)); utf8.RuneCountInString(q) <= n {
+			return q
+		}
+	}
+	return "..."
 }
