@@ -42,22 +42,34 @@ func load(path string, moments bool) (*Checkpoint, error) {
 		}
 		return c, nil
 	}
-	// While we read, a training process may save and clear the checkpoint away under us; then there is a newer one.
+	// While we read, a training process may save a newer checkpoint and clear one away under us: then what we saw of the
+	// run has changed, and is looked at again.
 	for try := 0; ; try++ {
-		newest, notes, err := newestOf(path)
-		if err != nil {
-			return nil, err
-		}
-		c, err := read(newest.dir, moments)
+		before, _ := os.ReadDir(path)
+		c, err := loadNewest(path, moments)
 		if err == nil {
-			c.Notes = append(c.Notes, notes...)
 			return c, nil
 		}
-		if _, statErr := os.Stat(newest.dir); try < 5 && errors.Is(statErr, fs.ErrNotExist) {
-			continue
+		after, _ := os.ReadDir(path)
+		same := slices.EqualFunc(before, after, func(a, b fs.DirEntry) bool { return a.Name() == b.Name() })
+		if same || try == 50 {
+			return nil, err
 		}
+	}
+}
+
+// loadNewest reads the newest complete checkpoint of a run.
+func loadNewest(run string, moments bool) (*Checkpoint, error) {
+	newest, notes, err := newestOf(run)
+	if err != nil {
+		return nil, err
+	}
+	c, err := read(newest.dir, moments)
+	if err != nil {
 		return nil, withRemedy(newest.dir, err)
 	}
+	c.Notes = append(c.Notes, notes...)
+	return c, nil
 }
 
 // isCheckpoint tells a checkpoint from a run by its files, so that released models may have any name.
