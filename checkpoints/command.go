@@ -1,10 +1,11 @@
 package checkpoints
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/jsonout"
 )
 
 // Command is chiplm checkpoint.
@@ -85,9 +86,7 @@ Every file is checked against the hash stored with it.`,
 			}
 			w := cmd.OutOrStdout()
 			if asJSON {
-				encoder := json.NewEncoder(w)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(out)
+				return jsonout.Write(w, out)
 			}
 			if out.B == nil {
 				return printInfo(w, out.A)

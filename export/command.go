@@ -10,6 +10,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/export/placement"
 	"github.com/chiplm/chiplm/export/targets"
 )
@@ -84,7 +85,7 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			}
 			r := &report{Out: out, Checkpoint: ck.Dir, Manifest: m, Layout: b.Layout}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), r)
+				return jsonout.Write(cmd.OutOrStdout(), r)
 			}
 			return r.print(cmd.OutOrStdout())
 		},

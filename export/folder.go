@@ -16,6 +16,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/image"
 )
@@ -140,11 +141,11 @@ func fill(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built)
 	sizes := sizesOf(f)
 	g := describeGolden(&b.Model.Golden, b.Tokenizer)
 	for name, write := range map[string]func(io.Writer) error{
-		GoldenFile:    func(w io.Writer) error { return writeJSON(w, g) },
+		GoldenFile:    func(w io.Writer) error { return jsonout.Write(w, g) },
 		PlacementText: b.Layout.Write,
-		PlacementJSON: func(w io.Writer) error { return writeJSON(w, b.Layout) },
+		PlacementJSON: func(w io.Writer) error { return jsonout.Write(w, b.Layout) },
 		SizesText:     sizes.write,
-		SizesJSON:     func(w io.Writer) error { return writeJSON(w, sizes) },
+		SizesJSON:     func(w io.Writer) error { return jsonout.Write(w, sizes) },
 	} {
 		if err := intoFile(filepath.Join(dir, name), write); err != nil {
 			return nil, err
@@ -158,7 +159,7 @@ func fill(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built)
 	if m.Files, err = hashFiles(dir); err != nil {
 		return nil, err
 	}
-	return m, intoFile(filepath.Join(dir, ManifestFile), func(w io.Writer) error { return writeJSON(w, m) })
+	return m, intoFile(filepath.Join(dir, ManifestFile), func(w io.Writer) error { return jsonout.Write(w, m) })
 }
 
 // verify loads an image into the C engine and runs its golden.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/export/image"
 )
@@ -47,7 +48,7 @@ status is 1 otherwise.`,
 			}
 			out := cmd.OutOrStdout()
 			if asJSON {
-				err = writeJSON(out, r)
+				err = jsonout.Write(out, r)
 			} else {
 				for _, e := range r.Checks {
 					if e.OK {

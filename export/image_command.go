@@ -1,9 +1,6 @@
 package export
 
 import (
-	"encoding/json"
-	"io"
-
 	"github.com/spf13/cobra"
 )
 
@@ -21,12 +18,4 @@ An image is model.clm of an export folder. docs/image.md describes the format.`,
 	}
 	c.AddCommand(infoCommand(), checkCommand(), dumpCommand())
 	return c
-}
-
-// writeJSON prints one indented JSON object.
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(v)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/export/image"
 )
@@ -168,7 +169,7 @@ func sectionJSON(w io.Writer, name string, b []byte) error {
 	if name == "CONF" && utf8.Valid(b) {
 		encoding, data = "text", string(b)
 	}
-	return writeJSON(w, map[string]any{"name": name, "bytes": len(b), "encoding": encoding, "data": data})
+	return jsonout.Write(w, map[string]any{"name": name, "bytes": len(b), "encoding": encoding, "data": data})
 }
 
 // matrix is a part of a tensor: rows x cols numbers, and the bytes that the image stores for them.
@@ -248,7 +249,7 @@ func (m *matrix) json(w io.Writer, name, part string) error {
 			rows[r][c] = m.at(r, c)
 		}
 	}
-	return writeJSON(w, map[string]any{"name": name, "part": part, "rows": m.rows, "columns": m.cols, "data": rows})
+	return jsonout.Write(w, map[string]any{"name": name, "part": part, "rows": m.rows, "columns": m.cols, "data": rows})
 }
 
 // npy writes NumPy's array format, version 1.0: a header padded to a multiple of 64 bytes, then the numbers.

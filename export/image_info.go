@@ -12,6 +12,7 @@ import (
 
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/export/image"
 )
 
@@ -65,7 +66,7 @@ damaged.`,
 				return err
 			}
 			if asJSON {
-				return writeJSON(cmd.OutOrStdout(), info)
+				return jsonout.Write(cmd.OutOrStdout(), info)
 			}
 			return info.print(cmd.OutOrStdout())
 		},

@@ -2,7 +2,6 @@ package train
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/jsonout"
 )
 
 // newestRun is what --resume without a name stands for.
@@ -74,11 +74,7 @@ windows of context_length, the closing end-of-text not charged.`,
 				return err
 			}
 			if asJSON {
-				text, err := json.MarshalIndent(sum, "", "  ")
-				if err != nil {
-					return fmt.Errorf("result as JSON: %w", err)
-				}
-				return writeResult(cmd.OutOrStdout(), append(text, '\n'))
+				return unwritten(jsonout.Write(cmd.OutOrStdout(), sum))
 			}
 			return printSummary(cmd.OutOrStdout(), sum)
 		},
@@ -123,12 +119,13 @@ func printSummary(w io.Writer, s *Summary) error {
 		fmt.Fprintf(&b, "            %s with the engine\n", scope)
 	}
 	fmt.Fprintf(&b, "checkpoint: %s\nloss curve: %s\n", s.Checkpoint, s.LossCurve)
-	return writeResult(w, b.Bytes())
+	_, err := w.Write(b.Bytes())
+	return unwritten(err)
 }
 
-// writeResult writes the outcome of a run, which is safe in its folder whether or not it can be shown.
-func writeResult(w io.Writer, text []byte) error {
-	if _, err := w.Write(text); err != nil {
+// unwritten says of a failure to print the result that the run itself is safe.
+func unwritten(err error) error {
+	if err != nil {
 		return fmt.Errorf("the run is done and saved, but the result cannot be written: %w", err)
 	}
 	return nil
