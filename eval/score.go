@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/windows"
 )
 
 // A scorer gives the nats of every target of a window. It is used by one goroutine.
@@ -93,18 +94,14 @@ feed:
 
 // priceStory sums the nats of one story's tokens and of its closing end-of-text.
 func priceStory(s scorer, story []byte, tok *bpe.Tokenizer, contextLength int) (storyNats, error) {
-	ids := tok.Encode(nil, story)
-	covered := 0
-	for _, id := range ids {
-		covered += len(tok.Bytes(id))
-	}
-	if covered != len(story) {
-		return storyNats{}, fmt.Errorf("its %d bytes became tokens of %d bytes: the tokenizer is not lossless", len(story), covered)
+	ids, err := windows.Encode(tok, nil, story)
+	if err != nil {
+		return storyNats{}, err
 	}
 	p := storyNats{tokens: int64(len(ids))}
 	nats := make([]float64, contextLength)
 	left := len(ids)
-	err := Windows(ids, tok.EOT(), contextLength, func(inputs, targets []int32) error {
+	err = windows.Cut(ids, tok.EOT(), contextLength, func(inputs, targets []int32) error {
 		nats := nats[:len(targets)]
 		if err := s.score(inputs, targets, nats); err != nil {
 			return err

@@ -73,22 +73,18 @@ func openCheckpoint(ctx context.Context, path string, notes io.Writer) (*subject
 	if err != nil {
 		return nil, err
 	}
-	tok, err := bpe.Parse(ck.Tokenizer)
-	if err != nil {
-		return nil, fmt.Errorf("the tokenizer of %s: %w", ck.Dir, err)
-	}
 	built, err := export.BuildImage(ctx, ck, export.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("packing %s: %w", ck.Dir, err)
 	}
 	for _, note := range append(ck.Notes, built.Notes...) {
-		fmt.Fprintln(notes, note)
+		fmt.Fprintf(notes, "note: %s\n", note)
 	}
 	im, err := engine.NewImage(built.Bytes)
 	if err != nil {
 		return nil, fmt.Errorf("the image of %s: %w", ck.Dir, err)
 	}
-	return &subject{name: ck.Config.Name, path: ck.Dir, config: ck.Config, tokenizer: tok, image: im, checkpoint: ck}, nil
+	return &subject{name: ck.Config.Name, path: ck.Dir, config: ck.Config, tokenizer: built.Tokenizer, image: im, checkpoint: ck}, nil
 }
 
 func (s *subject) close() error { return s.image.Close() }

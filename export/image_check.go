@@ -9,7 +9,6 @@ import (
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
-	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/export/image"
 )
 
@@ -76,20 +75,11 @@ status is 1 otherwise.`,
 
 // checkFile runs all checks; the engine is asked only about an image that the reader accepts whole.
 func checkFile(path string) (*checkReport, error) {
-	f, err := regular.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("the model.clm of an export folder is wanted: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	im, results, size, err := image.CheckFile(path)
 	if err != nil {
 		return nil, err
 	}
-	im, results, err := image.Check(f, info.Size())
-	if err != nil {
-		return nil, err
-	}
-	r := &checkReport{File: path, Bytes: info.Size(), Verified: true}
+	r := &checkReport{File: path, Bytes: size, Verified: true}
 	add := func(name string, err error) {
 		e := checkEntry{Name: name, OK: err == nil}
 		if err != nil {

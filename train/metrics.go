@@ -54,8 +54,11 @@ func OpenMetrics(dir string, step int) (*Metrics, error) {
 	return &Metrics{f: f}, nil
 }
 
+// noLimit lets the metrics of a run be of any length: reading looks one byte further.
+const noLimit = math.MaxInt64 - 1
+
 func truncateMetrics(path string, step int) error {
-	old, err := regular.ReadFile(path, math.MaxInt64-1)
+	old, err := regular.ReadFile(path, noLimit)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}

@@ -53,14 +53,13 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	if err != nil {
 		return nil, err
 	}
-	workers := s.workers
 	build := ArchBuilder(s.cfg, weights)
-	t, err := NewTrainer(s.cfg, weights.Data, build, sequences, workers)
+	t, err := NewTrainer(s.cfg, weights.Data, build, sequences, s.workers)
 	if err != nil {
 		return nil, err
 	}
 	defer t.Close()
-	save := newSaver(s, t, workers, rep.Note)
+	save := newSaver(s, t, rep.Note)
 	if s.from != nil {
 		err = restore(t, s.from)
 		rep.Note("resuming %s after step %d of %d", s.dir, t.StepsTaken(), s.plan.Steps)
@@ -77,7 +76,7 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 		rep.Note("nothing is left to train: to go on for longer, raise train.tokens with --set train.tokens=... --force")
 	}
 
-	r := &runner{session: s, trainer: t, build: build, save: save, rep: rep, workers: workers, start: start}
+	r := &runner{session: s, trainer: t, build: build, save: save, rep: rep, start: start}
 	if err := r.prepare(ctx); err != nil {
 		return nil, r.interrupted(ctx, err)
 	}
@@ -106,7 +105,6 @@ type runner struct {
 	build   Builder
 	save    *saver
 	rep     reporter
-	workers int
 	start   time.Time
 
 	metrics   *Metrics
@@ -171,7 +169,7 @@ func (r *runner) onStep(_ context.Context, e Event) error {
 }
 
 func (r *runner) onValidate(ctx context.Context, e Event) error {
-	score, err := r.validator.Run(ctx, r.build, r.workers, r.trainer.Float(e.Step-1))
+	score, err := r.validator.Run(ctx, r.build, r.session.workers, r.trainer.Float(e.Step-1))
 	if err != nil {
 		return err
 	}
@@ -252,7 +250,7 @@ func (r *runner) summary() (*Summary, error) {
 	}
 	s := r.session
 	sum := &Summary{Run: s.dir, Checkpoint: r.save.dir, Step: r.trainer.StepsTaken(), Tokens: r.trainer.Tokens(),
-		Seconds: time.Since(r.start).Seconds(), Workers: r.workers,
+		Seconds: time.Since(r.start).Seconds(), Workers: s.workers,
 		Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256, ModelSHA256: r.save.sum,
 		ConfigHash: s.cfg.Hash(), TokenizerHash: s.tok.Hash(), LossCurve: filepath.Join(s.dir, PlotFile),
 		ValidTokens: r.validator.Tokens, ValidStories: r.validator.Stories, ValidAll: r.validator.All}

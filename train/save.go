@@ -13,7 +13,6 @@ type saver struct {
 	session *session
 	trainer *Trainer
 	say     note
-	workers int
 
 	best, last float64 // lowest validation loss, last training loss
 	savedBest  float64 // best in the newest checkpoint
@@ -21,8 +20,8 @@ type saver struct {
 	dir, sum   string  // of the newest checkpoint: its folder, and the SHA-256 of its weights
 }
 
-func newSaver(s *session, t *Trainer, workers int, say note) *saver {
-	v := &saver{session: s, trainer: t, say: say, workers: workers, best: math.Inf(1), last: math.NaN(), saved: -1}
+func newSaver(s *session, t *Trainer, say note) *saver {
+	v := &saver{session: s, trainer: t, say: say, best: math.Inf(1), last: math.NaN(), saved: -1}
 	if s.from != nil {
 		v.best, v.last = s.from.State.BestValid, s.from.State.LastLoss
 		v.savedBest = v.best
@@ -42,7 +41,7 @@ func (v *saver) save() error {
 		State: checkpoints.State{Step: t.StepsTaken(), Tokens: t.Tokens(), Sequences: t.Sequences(),
 			Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256,
 			Valid: s.heldOut.Info().Path, ValidHash: s.heldOut.Info().SHA256,
-			BestValid: v.best, LastLoss: v.last, Workers: v.workers, CreatedBy: checkpoints.ProgramVersion()}}
+			BestValid: v.best, LastLoss: v.last, Workers: s.workers, CreatedBy: checkpoints.ProgramVersion()}}
 	m, vv, _ := t.solver.Moments()
 	for i, p := range t.params {
 		c.Tensors[p.name] = p.weights

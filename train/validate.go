@@ -10,6 +10,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/data"
+	"github.com/chiplm/chiplm/data/windows"
 )
 
 // Validator scores held-out stories. Each story is cut into windows of the context length without overlap, each
@@ -36,16 +37,13 @@ func NewValidator(ctx context.Context, c data.Corpus, enc Encoder, batch, contex
 			v.All = false
 			return data.ErrStop
 		}
-		story = enc.Encode(story[:0], text)
-		covered := 0
-		for _, id := range story {
-			covered += len(enc.Bytes(id))
+		var err error
+		if story, err = windows.Encode(enc, story[:0], text); err != nil {
+			return fmt.Errorf("held-out story %d %w", v.Stories, err)
 		}
-		if covered != len(text) {
-			return fmt.Errorf("held-out story %d has %d bytes, but its tokens stand for %d: the tokenizer is broken",
-				v.Stories, len(text), covered)
+		if err := v.add(story, enc.EOT()); err != nil {
+			return err
 		}
-		v.add(story, enc.EOT())
 		v.Stories++
 		v.Tokens += int64(len(story))
 		v.Bytes += int64(len(text))
@@ -65,19 +63,23 @@ func NewValidator(ctx context.Context, c data.Corpus, enc Encoder, batch, contex
 	return v, nil
 }
 
-// add cuts a story into windows.
-func (v *Validator) add(story []int32, eot int32) {
-	for len(story) > 0 {
-		n := min(len(story), v.context)
-		v.ids = append(v.ids, eot)
-		v.ids = append(v.ids, story[:n-1]...)
-		v.targets = append(v.targets, story[:n]...)
+// add takes the windows of a story, without its closing end-of-text, and fills each up to the context.
+func (v *Validator) add(story []int32, eot int32) error {
+	left := len(story)
+	return windows.Cut(story, eot, v.context, func(inputs, targets []int32) error {
+		n := min(len(targets), left)
+		if n == 0 {
+			return nil // nothing but the closing end-of-text
+		}
+		left -= n
+		v.ids = append(v.ids, inputs[:n]...)
+		v.targets = append(v.targets, targets[:n]...)
 		for range v.context - n {
 			v.ids = append(v.ids, eot)
 			v.targets = append(v.targets, -1)
 		}
-		story = story[n:]
-	}
+		return nil
+	})
 }
 
 // Score is the outcome of a validation.

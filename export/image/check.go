@@ -45,6 +45,17 @@ func Check(r io.ReaderAt, size int64) (*File, []Result, error) {
 	return f, out, nil
 }
 
+// CheckFile runs every check on the file of an image; size is that of the file. See [Check].
+func CheckFile(path string) (im *File, results []Result, size int64, err error) {
+	f, size, err := openFile(path)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	defer f.Close()
+	im, results, err = Check(f, size)
+	return im, results, size, err
+}
+
 // checkPadding wants parts that do not overlap, and zeros wherever no part lies.
 func checkPadding(f *File) error {
 	type span struct {

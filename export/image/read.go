@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"os"
 
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/digits"
@@ -83,20 +84,30 @@ func Read(r io.ReaderAt, size int64) (*File, error) {
 
 // Open reads the image at path. Its errors are those of [Read], with the path and [Advice].
 func Open(path string) (*File, error) {
-	f, err := regular.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("the model.clm of an export folder is wanted: %w", err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
+	f, size, err := openFile(path)
 	if err != nil {
 		return nil, err
 	}
-	im, err := Read(f, info.Size())
+	defer f.Close()
+	im, err := Read(f, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; %s", path, err, Advice(err))
 	}
 	return im, nil
+}
+
+// openFile opens the file of an image and tells its size.
+func openFile(path string) (*os.File, int64, error) {
+	f, err := regular.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("the model.clm of an export folder is wanted: %w", err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, info.Size(), nil
 }
 
 // load reads the bytes. A file with a wrong magic is not read whole.

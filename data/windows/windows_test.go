@@ -1,4 +1,4 @@
-package eval
+package windows
 
 import (
 	"slices"
@@ -16,7 +16,7 @@ func TestWindowsPredictEveryTokenOnce(t *testing.T) {
 				story[i] = int32(i + 1)
 			}
 			var predicted []int32
-			err := Windows(story, endOfText, context, func(inputs, targets []int32) error {
+			err := Cut(story, endOfText, context, func(inputs, targets []int32) error {
 				if len(inputs) != len(targets) || len(inputs) == 0 || len(inputs) > context {
 					t.Fatalf("context %d, story of %d: window of %d inputs and %d targets", context, length, len(inputs), len(targets))
 				}
