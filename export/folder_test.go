@@ -71,3 +71,56 @@ func TestDeadExportsAreCleared(t *testing.T) {
 		t.Errorf("%v are left, want %v", left, want)
 	}
 }
+
+// While exports replace one another, somebody who looks finds a whole one every time: a kill at any moment would too.
+func TestSwapNeverLeavesTheNameEmpty(t *testing.T) {
+	parent := t.TempDir()
+	dir := filepath.Join(parent, "out")
+	fresh := func() string {
+		tmp := filepath.Join(parent, ".out.tmp")
+		if err := os.Mkdir(tmp, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(tmp, "name"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return tmp
+	}
+	other := filepath.Join(parent, "other")
+	if err := os.Mkdir(other, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := exchange(fresh(), other); err != nil {
+		t.Skipf("this file system cannot exchange folders: %v", err)
+	}
+	if err := os.Rename(other, dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(parent, ".out.tmp")); err != nil {
+		t.Fatal(err)
+	}
+	stop, missing := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for {
+			select {
+			case <-stop:
+				missing <- nil
+				return
+			default:
+			}
+			if _, err := os.Stat(dir); err != nil {
+				missing <- err
+				return
+			}
+		}
+	}()
+	for range 500 {
+		if err := swap(fresh(), dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	close(stop)
+	if err := <-missing; err != nil {
+		t.Errorf("between two exports: %v", err)
+	}
+}
