@@ -57,6 +57,6 @@ func (a *activations) product(w *weight, data []float32, first, out, from, rows 
 	case w.mode == kernels.Float && a.exact:
 		kernels.ProductSum8(a.raw[from*a.cols:], rows, a.cols, data, out, y)
 	default:
-		kernels.Gemm(rows, out, a.cols, kernels.M(x, a.cols), kernels.M(data, w.cols).T(), 0, y)
+		kernels.Gemm(rows, out, a.cols, kernels.M(x, a.cols), kernels.M(data, w.cols).T(), false, y)
 	}
 }

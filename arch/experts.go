@@ -146,7 +146,7 @@ func (m *experts) backward(h, router, gate, up, down, grad []float32, aux float3
 		m.dp[r] = m.sortedGrad[i]
 	}
 	m.each(func(e, from, rows int) {
-		kernels.Gemm(rows, f, d, kernels.M(m.dy[from*d:], d), kernels.M(down[e*d*f:], f), 0, kernels.M(m.da[from*f:], f))
+		kernels.Gemm(rows, f, d, kernels.M(m.dy[from*d:], d), kernels.M(down[e*d*f:], f), false, kernels.M(m.da[from*f:], f))
 	})
 	kernels.GateGrad(m.gu, m.da, m.rows, f, m.act, m.dgu)
 	for _, w := range [][]float32{dgate, dup, ddown} {
@@ -155,18 +155,18 @@ func (m *experts) backward(h, router, gate, up, down, grad []float32, aux float3
 	m.each(func(e, from, rows int) {
 		dg, du := kernels.M(m.dgu[from*2*f:], 2*f), kernels.M(m.dgu[from*2*f+f:], 2*f)
 		x := kernels.M(m.first.data[from*d:], d)
-		kernels.Gemm(f, d, rows, dg.T(), x, 0, kernels.M(dgate[e*f*d:], d))
-		kernels.Gemm(f, d, rows, du.T(), x, 0, kernels.M(dup[e*f*d:], d))
-		kernels.Gemm(d, f, rows, kernels.M(m.dy[from*d:], d).T(), kernels.M(m.second.data[from*f:], f), 0, kernels.M(ddown[e*d*f:], f))
+		kernels.Gemm(f, d, rows, dg.T(), x, false, kernels.M(dgate[e*f*d:], d))
+		kernels.Gemm(f, d, rows, du.T(), x, false, kernels.M(dup[e*f*d:], d))
+		kernels.Gemm(d, f, rows, kernels.M(m.dy[from*d:], d).T(), kernels.M(m.second.data[from*f:], f), false, kernels.M(ddown[e*d*f:], f))
 		dx := kernels.M(m.dx[from*d:], d)
-		kernels.Gemm(rows, d, f, dg, kernels.M(gate[e*f*d:], d), 0, dx)
-		kernels.Gemm(rows, d, f, du, kernels.M(up[e*f*d:], d), 1, dx)
+		kernels.Gemm(rows, d, f, dg, kernels.M(gate[e*f*d:], d), false, dx)
+		kernels.Gemm(rows, d, f, du, kernels.M(up[e*f*d:], d), true, dx)
 	})
 	m.scatter(dh, m.dx)
 	for e, share := range m.share {
 		m.bias[e] = aux * float32(k) * share / float32(m.rows)
 	}
 	kernels.RouteGrad(m.prob, m.choice, m.dp, m.bias, m.dz)
-	kernels.Gemm(k, d, m.rows, kernels.M(m.dz, k).T(), kernels.M(h, d), 0, kernels.M(drouter, d))
-	kernels.Gemm(m.rows, d, k, kernels.M(m.dz, k), kernels.M(router, d), 1, kernels.M(dh, d))
+	kernels.Gemm(k, d, m.rows, kernels.M(m.dz, k).T(), kernels.M(h, d), false, kernels.M(drouter, d))
+	kernels.Gemm(m.rows, d, k, kernels.M(m.dz, k), kernels.M(router, d), true, kernels.M(dh, d))
 }

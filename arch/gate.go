@@ -24,12 +24,12 @@ func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorg
 		}, nil, fixed(grad))
 		dx := b.node(name+".dx", tensor.Shape{n, d}, func(in []gorgonia.Value, dx []float32) {
 			g := floats(in[0])
-			kernels.Gemm(n, d, f, kernels.M(g, 2*f), kernels.M(floats(in[1]), d), 0, kernels.M(dx, d))
-			kernels.Gemm(n, d, f, kernels.M(g[f:], 2*f), kernels.M(floats(in[2]), d), 1, kernels.M(dx, d))
+			kernels.Gemm(n, d, f, kernels.M(g, 2*f), kernels.M(floats(in[1]), d), false, kernels.M(dx, d))
+			kernels.Gemm(n, d, f, kernels.M(g[f:], 2*f), kernels.M(floats(in[2]), d), true, kernels.M(dx, d))
 		}, nil, fixed(dgu), fixed(gate.node), fixed(up.node))
 		part := func(which string, from int) *gorgonia.Node {
 			return b.node(name+which, tensor.Shape{f, d}, func(in []gorgonia.Value, dw []float32) {
-				kernels.Gemm(f, d, n, kernels.M(floats(in[0])[from:], 2*f).T(), kernels.M(acts.data, d), 0, kernels.M(dw, d))
+				kernels.Gemm(f, d, n, kernels.M(floats(in[0])[from:], 2*f).T(), kernels.M(acts.data, d), false, kernels.M(dw, d))
 			}, nil, fixed(dgu))
 		}
 		return gorgonia.Nodes{dx, part(".dgate", 0), part(".dup", f)}

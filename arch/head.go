@@ -64,13 +64,9 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 				h.loss += float64(l)
 			}
 			if b.opt.Train {
-				beta := float32(1)
-				if from == 0 {
-					beta = 0
-				}
 				grad := kernels.M(logits, v)
-				kernels.Gemm(rows, d, v, grad, kernels.M(weights, d), 0, kernels.M(h.dx[from*d:], d))
-				kernels.Gemm(v, d, rows, grad.T(), kernels.M(acts.data[from*d:], d), beta, kernels.M(h.dw, d))
+				kernels.Gemm(rows, d, v, grad, kernels.M(weights, d), false, kernels.M(h.dx[from*d:], d))
+				kernels.Gemm(v, d, rows, grad.T(), kernels.M(acts.data[from*d:], d), from > 0, kernels.M(h.dw, d))
 			}
 		}
 		h.loss /= float64(max(count, 1))

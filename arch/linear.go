@@ -8,8 +8,8 @@ import (
 )
 
 // linear is y [n, rows] = x [n, cols] times the transpose of w [rows, cols], with x quantised row by row.
-// add is the fork at x, or nil.
-func (b *builder) linear(name string, x *gorgonia.Node, w *weight, add *fork) *gorgonia.Node {
+// other is the fork at x, or nil.
+func (b *builder) linear(name string, x *gorgonia.Node, w *weight, other *fork) *gorgonia.Node {
 	n := b.rows
 	acts := b.activations(n, w.cols, w.rows, w.mode)
 	forward := func(in []gorgonia.Value, y []float32) {
@@ -18,15 +18,15 @@ func (b *builder) linear(name string, x *gorgonia.Node, w *weight, add *fork) *g
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		dx := b.node(name+".dx", tensor.Shape{n, w.cols}, func(in []gorgonia.Value, dx []float32) {
-			beta := float32(0)
-			if g := add.from(in, 2); g != nil {
+			add := false
+			if g := other.from(in, 2); g != nil {
 				copy(dx, g)
-				beta = 1
+				add = true
 			}
-			kernels.Gemm(n, w.cols, w.rows, kernels.M(floats(in[0]), w.rows), kernels.M(floats(in[1]), w.cols), beta, kernels.M(dx, w.cols))
-		}, nil, append([]input{fixed(grad), fixed(w.node)}, add.inputs()...)...)
+			kernels.Gemm(n, w.cols, w.rows, kernels.M(floats(in[0]), w.rows), kernels.M(floats(in[1]), w.cols), add, kernels.M(dx, w.cols))
+		}, nil, append([]input{fixed(grad), fixed(w.node)}, other.inputs()...)...)
 		dw := b.node(name+".dw", tensor.Shape{w.rows, w.cols}, func(in []gorgonia.Value, dw []float32) {
-			kernels.Gemm(w.rows, w.cols, n, kernels.M(floats(in[0]), w.rows).T(), kernels.M(acts.data, w.cols), 0, kernels.M(dw, w.cols))
+			kernels.Gemm(w.rows, w.cols, n, kernels.M(floats(in[0]), w.rows).T(), kernels.M(acts.data, w.cols), false, kernels.M(dw, w.cols))
 		}, nil, fixed(grad))
 		return gorgonia.Nodes{dx, dw}
 	}

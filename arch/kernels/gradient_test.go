@@ -271,7 +271,7 @@ func TestGemm(t *testing.T) {
 			}
 			got := random(3, rows*cols)
 			before := append([]float32(nil), got...)
-			Gemm(rows, cols, inner, ma, mb, 1, M(got, cols))
+			Gemm(rows, cols, inner, ma, mb, true, M(got, cols))
 			for r := range rows {
 				for c := range cols {
 					want := float64(before[r*cols+c])
@@ -291,8 +291,8 @@ func TestGemm(t *testing.T) {
 func TestShortSlices(t *testing.T) {
 	x := make([]float32, 8)
 	for name, f := range map[string]func(){
-		"gemm":    func() { Gemm(3, 3, 3, M(x, 3), M(x, 3), 0, M(x, 3)) },
-		"stride":  func() { Gemm(2, 3, 2, M(x, 2), M(x, 2), 0, M(x, 4)) },
+		"gemm":    func() { Gemm(3, 3, 3, M(x, 3), M(x, 3), false, M(x, 3)) },
+		"stride":  func() { Gemm(2, 3, 2, M(x, 2), M(x, 2), false, M(x, 4)) },
 		"norm":    func() { RMSNorm(x, x[:4], 0, x[:4], x) },
 		"gather":  func() { Gather(x, []int32{2}, 4, configs.WeightQuant{}, Float, x) },
 		"scatter": func() { ScatterAdd(x, []int32{-1}, 4, 1, x) },

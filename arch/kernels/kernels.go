@@ -1,13 +1,12 @@
 // Package kernels holds the inner loops of the training operations in C: forward passes in the order of
-// docs/numerics.md, their gradients, and matrix products by OpenBLAS (Accelerate on macOS), on one thread.
+// docs/numerics.md, their gradients, and matrix products. They are compiled for several instruction sets (package simd),
+// and computed on the calling thread.
 //
 // Every function works on row-major float32 slices owned by the caller, allocates nothing and keeps nothing. A slice
 // that is too short panics before C sees it.
 package kernels
 
 // #cgo CFLAGS: -std=c11 -O3 -Wall -Wextra -Werror
-// #cgo !darwin LDFLAGS: -lopenblas
-// #cgo darwin LDFLAGS: -framework Accelerate
 // #cgo LDFLAGS: -lm
 // #include "kernels.h"
 import "C"
@@ -32,8 +31,6 @@ const (
 
 // Block is the number of rows that attention and code products work on at a time.
 const Block = 64
-
-func init() { C.k_blas_init(1) }
 
 func ptr(s []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(s))) }
 
@@ -78,13 +75,14 @@ func (m Mat) check(what string, rows, cols int) {
 	need(what, len(m.Data), (rows-1)*m.Stride+cols)
 }
 
-// Gemm computes c = a*b + beta*c, with a rows x inner and b inner x cols.
-func Gemm(rows, cols, inner int, a, b Mat, beta float32, c Mat) {
+// Gemm computes c = a*b, or adds it to c, with a rows x inner and b inner x cols. Every element is a chain of fused
+// multiply-adds in ascending order, the same on every path but [simd.Library].
+func Gemm(rows, cols, inner int, a, b Mat, add bool, c Mat) {
 	a.check("a of a product", rows, inner)
 	b.check("b of a product", inner, cols)
 	c.check("the result of a product", rows, cols)
-	C.k_gemm(flag(a.Trans), flag(b.Trans), n(rows), n(cols), n(inner), 1, ptr(a.Data), n(a.Stride), ptr(b.Data),
-		n(b.Stride), C.float(beta), ptr(c.Data), n(c.Stride))
+	C.k_gemm(flag(a.Trans), flag(b.Trans), n(rows), n(cols), n(inner), ptr(a.Data), n(a.Stride), ptr(b.Data), n(b.Stride),
+		flag(add), ptr(c.Data), n(c.Stride))
 }
 
 // ProductCodes computes y [rows, out] from activation codes xc [rows, in] with scales sx and weight codes wc [out, in]

@@ -1,5 +1,8 @@
 /* kernels.h declares the inner loops of the training operations: forward passes in the order of docs/numerics.md, and
- * their gradients. All arrays are row-major float32; nothing is allocated; no pointer is kept. */
+ * their gradients. All arrays are row-major float32; nothing is allocated; no pointer is kept.
+ *
+ * The functions are compiled once per instruction set: plain.c, avx2.c and so on include path.h, which includes the
+ * files with their bodies (norm.h, ffn.h, ...). dispatch.c calls the copy in use. All copies give the same bits. */
 #ifndef CHIPLM_KERNELS_H
 #define CHIPLM_KERNELS_H
 #include <stdint.h>
@@ -11,12 +14,17 @@ enum {
     K_CODES = 2   /* on integer codes, scales applied after: bit for bit the engine's result */
 };
 
-/* Sets the threads that BLAS may use; returns that number. */
-int32_t k_blas_init(int32_t threads);
+/* Takes the copies of a path (SIMD_AVX2, ... of qat/simd/simd.h) into use, which must be one that can run here. Not
+ * while other functions run. */
+void k_use(int32_t path);
 
-/* C = alpha op(A) op(B) + beta C; op(A) is m x k, op(B) is k x n; ta, tb: transposed. */
-void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-            const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+/* Sets the threads that the BLAS library may use, if there is one, and returns that number. */
+int32_t k_library_threads(int32_t threads);
+
+/* C = op(A) op(B), or C += when add; op(A) is m x k, op(B) is k x n; ta, tb: transposed. Each element is a chain of
+ * fused multiply-adds in ascending order, except with SIMD_LIBRARY. */
+void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+            int64_t ldb, int32_t add, float *c, int64_t ldc);
 
 /* y[rows, out] = product of activation codes xc [rows, in] with scales sx and weight codes wc [out, in] with scales
  * ws [out, groups]. tmp: 64 * out floats. chunk: columns whose sum of products is exact in a float. */
@@ -83,4 +91,17 @@ void k_dot_scale_rows(float *a, const float *b, const float *s, int64_t rows, in
 void k_scale(float *x, int64_t n, float f);
 /* 1 when all n floats are finite. */
 int32_t k_finite(const float *x, int64_t n);
+
+/* One path's copies of all functions. */
+#define K_FUNCTIONS(F) \
+    F(gemm) F(product_codes) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
+    F(gelu_mul) F(gelu_mul_grad) F(gather) F(scatter_add) F(clear_rows) F(ple_mix) F(ple_mix_grad) \
+    F(attention) F(attention_grad) F(cross_entropy) F(route) F(route_grad) F(dot_scale_rows) F(scale) \
+    F(finite)
+
+struct k_set {
+#define K_MEMBER(name) __typeof__(k_##name) *name;
+    K_FUNCTIONS(K_MEMBER)
+};
+extern const struct k_set k_plain, k_library, k_avx2, k_avx512, k_neon; /* those that the build has */
 #endif

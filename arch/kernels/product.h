@@ -1,28 +1,6 @@
-/* gemm.c: matrix products, by OpenBLAS, and the two exact forms of a quantised product. */
-#include "../../qat/rules.h"
-#include "kernels.h"
-#ifdef __APPLE__
-#include <Accelerate/Accelerate.h>
-#else
-#include <cblas.h>
-#endif
-
-/* A worker runs on one core: threads inside BLAS would fight with the other workers. */
-int32_t k_blas_init(int32_t threads) {
-#ifndef __APPLE__
-    openblas_set_num_threads(threads);
-#endif
-    return threads;
-}
-
-void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, float alpha, const float *a, int64_t lda,
-            const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
-    cblas_sgemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k,
-                alpha, a, (int)lda, b, (int)ldb, beta, c, (int)ldc);
-}
+/* product.h: the two exact forms of a quantised product. */
 
 /* acc = (first ? 0 : acc) + s * scale_j, where scale_j are the group's scales, one a row of weights. */
-RULE_CLONES
 static void add_scaled(float *acc, const float *s, const float *scale, int64_t groups, int64_t n, int first) {
     if (first)
         for (int64_t j = 0; j < n; j++) acc[j] = s[j] * scale[j * groups];
@@ -46,8 +24,7 @@ static void wide_group(const float *x, int64_t ldx, const float *w, int64_t in, 
         }
 }
 
-RULE_CLONES
-void k_product_codes(const float *xc, const float *sx, int64_t rows, int64_t in, const float *wc, const float *ws,
+static void product_codes(const float *xc, const float *sx, int64_t rows, int64_t in, const float *wc, const float *ws,
                      int64_t out, int64_t group, int64_t chunk, float *y, int64_t ldy, float *tmp) {
     int64_t groups = (in + group - 1) / group;
     for (int64_t r0 = 0; r0 < rows; r0 += 64) {
@@ -55,7 +32,7 @@ void k_product_codes(const float *xc, const float *sx, int64_t rows, int64_t in,
         for (int64_t g = 0; g < groups; g++) {
             int64_t c0 = g * group, width = in - c0 < group ? in - c0 : group;
             if (width <= chunk)
-                k_gemm(0, 1, m, out, width, 1, xc + r0 * in + c0, in, wc + c0, in, 0, tmp, out);
+                gemm(0, 1, m, out, width, xc + r0 * in + c0, in, wc + c0, in, 0, tmp, out);
             else
                 wide_group(xc + r0 * in + c0, in, wc + c0, in, width, chunk, m, out, tmp);
             for (int64_t r = 0; r < m; r++)
@@ -66,8 +43,7 @@ void k_product_codes(const float *xc, const float *sx, int64_t rows, int64_t in,
     }
 }
 
-RULE_CLONES
-void k_product_sum8(const float *x, int64_t rows, int64_t in, const float *w, int64_t out, float *y, int64_t ldy) {
+static void product_sum8(const float *x, int64_t rows, int64_t in, const float *w, int64_t out, float *y, int64_t ldy) {
     for (int64_t r = 0; r < rows; r++)
         for (int64_t j = 0; j < out; j++) y[r * ldy + j] = rule_dot8(w + j * in, x + r * in, in);
 }

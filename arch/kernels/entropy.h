@@ -1,17 +1,13 @@
-/* entropy.c: softmax cross-entropy of rows of logits, with the gradient in place. */
-#include "../../qat/rules.h"
-#include "kernels.h"
+/* entropy.h: softmax cross-entropy of rows of logits, with the gradient in place. */
 
-RULE_CLONES
 static float row_max(const float *x, int64_t n) { return rule_max(x, n); }
 
-RULE_CLONES
 static void row_exp(float *x, int64_t n, float max) {
     for (int64_t i = 0; i < n; i++) x[i] = rule_exp(x[i] - max);
 }
 
 /* sum8 of exp(x - max), 64 at a time so that x stays as it is. */
-RULE_CLONES
+
 static float row_sum_exp(const float *x, int64_t n, float max) {
     float p[8] = {0}, e[64];
     for (int64_t i = 0; i < n; i += 64) {
@@ -22,8 +18,7 @@ static float row_sum_exp(const float *x, int64_t n, float max) {
     return rule_join8(p);
 }
 
-RULE_CLONES
-void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
+static void cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
                      float *nll) {
     for (int64_t r = 0; r < rows; r++, logits += n) {
         nll[r] = 0;
@@ -31,7 +26,7 @@ void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_
             if (grad) memset(logits, 0, (size_t)n * sizeof *logits);
             continue;
         }
-        int finite = k_finite(logits, n);
+        int good = finite(logits, n);
         float max = row_max(logits, n), at = logits[targets[r]] - max, sum;
         if (grad) {
             row_exp(logits, n, max);
@@ -42,6 +37,6 @@ void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_
         } else {
             sum = row_sum_exp(logits, n, max);
         }
-        nll[r] = finite ? (float)(log((double)sum) - (double)at) : NAN;
+        nll[r] = good ? (float)(log((double)sum) - (double)at) : NAN;
     }
 }

@@ -1,22 +1,16 @@
-/* norm.c: RMSNorm (Zhang and Sennrich 2019), the residual addition, and small vector loops. */
-#include "../../qat/rules.h"
-#include "kernels.h"
+/* norm.h: RMSNorm (Zhang and Sennrich 2019), the residual addition, and small vector loops. */
 
-RULE_CLONES
-void k_add(const float *a, const float *b, float *y, int64_t n) {
+static void add(const float *a, const float *b, float *y, int64_t n) {
     for (int64_t i = 0; i < n; i++) y[i] = a[i] + b[i];
 }
 
-RULE_CLONES
-void k_scale(float *x, int64_t n, float f) {
+static void scale(float *x, int64_t n, float f) {
     for (int64_t i = 0; i < n; i++) x[i] *= f;
 }
 
-RULE_CLONES
-int32_t k_finite(const float *x, int64_t n) { return rule_maxabs(x, n) < HUGE_VALF; }
+static int32_t finite(const float *x, int64_t n) { return rule_maxabs(x, n) < HUGE_VALF; }
 
-RULE_CLONES
-void k_rmsnorm(const float *x, const float *gain, int64_t rows, int64_t n, float eps, float *y, float *inv) {
+static void rmsnorm(const float *x, const float *gain, int64_t rows, int64_t n, float eps, float *y, float *inv) {
     for (int64_t r = 0; r < rows; r++, x += n, y += n) {
         float v = rule_dot8(x, x, n) / (float)n;
         float s = 1.0f / sqrtf(v + eps);
@@ -25,8 +19,7 @@ void k_rmsnorm(const float *x, const float *gain, int64_t rows, int64_t n, float
     }
 }
 
-RULE_CLONES
-void k_rmsnorm_grad(const float *x, const float *gain, const float *inv, const float *dy, const float *add, int64_t rows,
+static void rmsnorm_grad(const float *x, const float *gain, const float *inv, const float *dy, const float *add, int64_t rows,
                     int64_t n, float *dx, float *dgain) {
     for (int64_t i = 0; i < n; i++) dgain[i] = 0;
     for (int64_t r = 0; r < rows; r++, x += n, dy += n, dx += n) {

@@ -1,9 +1,6 @@
-/* ffn.c: the gate of the feed-forward (Shazeer 2020) and of the per-layer embeddings, with gradients. */
-#include "../../qat/rules.h"
-#include "kernels.h"
+/* ffn.h: the gate of the feed-forward (Shazeer 2020) and of the per-layer embeddings, with gradients. */
 
-RULE_CLONES
-void k_gate(const float *gu, int64_t rows, int64_t f, int32_t act, float *y) {
+static void gate(const float *gu, int64_t rows, int64_t f, int32_t act, float *y) {
     for (int64_t r = 0; r < rows; r++, gu += 2 * f, y += f) {
         const float *g = gu, *u = gu + f;
         if (act)
@@ -13,8 +10,7 @@ void k_gate(const float *gu, int64_t rows, int64_t f, int32_t act, float *y) {
     }
 }
 
-RULE_CLONES
-void k_gate_grad(const float *gu, const float *dy, int64_t rows, int64_t f, int32_t act, float *dgu) {
+static void gate_grad(const float *gu, const float *dy, int64_t rows, int64_t f, int32_t act, float *dgu) {
     for (int64_t r = 0; r < rows; r++, gu += 2 * f, dgu += 2 * f, dy += f) {
         const float *g = gu, *u = gu + f;
         float *dg = dgu, *du = dgu + f;
@@ -32,14 +28,12 @@ void k_gate_grad(const float *gu, const float *dy, int64_t rows, int64_t f, int3
     }
 }
 
-RULE_CLONES
-void k_gelu_mul(const float *g, const float *e, int64_t lde, int64_t rows, int64_t p, float *y) {
+static void gelu_mul(const float *g, const float *e, int64_t lde, int64_t rows, int64_t p, float *y) {
     for (int64_t r = 0; r < rows; r++, g += p, e += lde, y += p)
         for (int64_t i = 0; i < p; i++) y[i] = rule_gelu(g[i]) * e[i];
 }
 
-RULE_CLONES
-void k_gelu_mul_grad(const float *g, const float *e, const float *dy, int64_t lde, int64_t rows, int64_t p, float *dg,
+static void gelu_mul_grad(const float *g, const float *e, const float *dy, int64_t lde, int64_t rows, int64_t p, float *dg,
                      float *de) {
     for (int64_t r = 0; r < rows; r++, g += p, e += lde, dy += p, dg += p, de += lde)
         for (int64_t i = 0; i < p; i++) {

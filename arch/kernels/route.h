@@ -1,8 +1,6 @@
-/* route.c: top-1 routing of experts (Fedus, Zoph and Shazeer 2021). */
-#include "../../qat/rules.h"
-#include "kernels.h"
+/* route.h: top-1 routing of experts (Fedus, Zoph and Shazeer 2021). */
 
-void k_route(const float *z, int64_t rows, int64_t n, int32_t *choice, float *p, float *prob) {
+static void route(const float *z, int64_t rows, int64_t n, int32_t *choice, float *p, float *prob) {
     for (int64_t r = 0; r < rows; r++, z += n, prob += n) {
         int64_t best = 0;
         for (int64_t j = 1; j < n; j++)
@@ -16,7 +14,7 @@ void k_route(const float *z, int64_t rows, int64_t n, int32_t *choice, float *p,
     }
 }
 
-void k_route_grad(const float *prob, const int32_t *choice, const float *dp, const float *bias, int64_t rows, int64_t n,
+static void route_grad(const float *prob, const int32_t *choice, const float *dp, const float *bias, int64_t rows, int64_t n,
                   float *dz) {
     for (int64_t r = 0; r < rows; r++, prob += n, dz += n) {
         float mean = prob[choice[r]] * dp[r];
@@ -25,8 +23,7 @@ void k_route_grad(const float *prob, const int32_t *choice, const float *dp, con
     }
 }
 
-RULE_CLONES
-void k_dot_scale_rows(float *a, const float *b, const float *s, int64_t rows, int64_t n, float *dot) {
+static void dot_scale_rows(float *a, const float *b, const float *s, int64_t rows, int64_t n, float *dot) {
     for (int64_t r = 0; r < rows; r++, a += n, b += n) {
         if (dot) dot[r] = rule_dot8(a, b, n);
         for (int64_t i = 0; i < n; i++) a[i] *= s[r];

@@ -1,9 +1,6 @@
-/* ple.c: rows of tables, and the mix of projection and table that makes the per-layer embeddings. */
-#include "../../qat/rules.h"
-#include "kernels.h"
+/* ple.h: rows of tables, and the mix of projection and table that makes the per-layer embeddings. */
 
-RULE_CLONES
-void k_gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
+static void gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
               int32_t half, float *y) {
     for (int64_t r = 0; r < rows; r++, y += cols) {
         const float *w = table + (int64_t)ids[r] * cols;
@@ -19,20 +16,18 @@ void k_gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols
     }
 }
 
-RULE_CLONES
-void k_scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t cols, float scale, float *dtable) {
+static void scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t cols, float scale, float *dtable) {
     for (int64_t r = 0; r < rows; r++, dy += cols) {
         float *d = dtable + (int64_t)ids[r] * cols;
         for (int64_t i = 0; i < cols; i++) d[i] += scale * dy[i];
     }
 }
 
-void k_clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable) {
+static void clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable) {
     for (int64_t r = 0; r < rows; r++) memset(dtable + (int64_t)ids[r] * cols, 0, (size_t)cols * sizeof *dtable);
 }
 
-RULE_CLONES
-void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
+static void ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
                float ct, float ch, float eps, float *xs, float *inv, float *e) {
     for (int64_t i = 0; i < rows * layers; i++, x += p, xs += p, t += p, e += p) {
         for (int64_t j = 0; j < p; j++) xs[j] = x[j] * ce;
@@ -42,8 +37,7 @@ void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, 
     }
 }
 
-RULE_CLONES
-void k_ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
+static void ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
                     int64_t p, float ce, float ch, float *dx, float *dgain) {
     for (int64_t j = 0; j < p; j++) dgain[j] = 0;
     for (int64_t i = 0; i < rows * layers; i++, xs += p, de += p, dx += p) {

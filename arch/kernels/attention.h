@@ -1,9 +1,7 @@
-/* attention.c: causal attention with rotary positions (Su et al. 2021) on 8-bit queries, keys and values.
+/* attention.h: causal attention with rotary positions (Su et al. 2021) on 8-bit queries, keys and values.
  *
  * Products run on integer codes held in floats, where BLAS is exact in any order, so training and exact mode share this
  * code. Rows are taken in blocks of 64, so that most of the masked triangle is never computed. */
-#include "../../qat/rules.h"
-#include "kernels.h"
 
 enum { BLOCK = 64, EXACT_KEYS = 1024 }; /* 127*127*1024 < 2^24 */
 
@@ -50,7 +48,7 @@ RULE float softmax_row(float *a, int64_t n, float sq, const float *sk, float c, 
 static void weigh_values(const float *code, int64_t ldc, const float *v, int64_t m, int64_t keys, int64_t d, int quant,
                          float *o) {
     if (!quant || keys <= EXACT_KEYS) {
-        k_gemm(0, 0, m, d, keys, 1, code, ldc, v, d, 0, o, d);
+        gemm(0, 0, m, d, keys, code, ldc, v, d, 0, o, d);
         return;
     }
     for (int64_t r = 0; r < m; r++)
@@ -61,8 +59,7 @@ static void weigh_values(const float *code, int64_t ldc, const float *v, int64_t
         }
 }
 
-RULE_CLONES
-void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines,
+static void attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines,
                  const float *sines, float eps, float c, int32_t mode, int32_t keep, float *q, float *k, float *v,
                  float *sq, float *sk, float *sv, float *rq, float *rk, float *prob, float *code, float *o, float *y) {
     int quant = mode != K_FLOAT;
@@ -79,7 +76,7 @@ void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, in
             int64_t m = seq - r0 < BLOCK ? seq - r0 : BLOCK, keys = r0 + m;
             float *p = keep ? ph + r0 * seq : ph;
             float sum[BLOCK], su[BLOCK];
-            k_gemm(0, 1, m, keys, d, 1, qh + r0 * d, d, kh, d, 0, p, seq);
+            gemm(0, 1, m, keys, d, qh + r0 * d, d, kh, d, 0, p, seq);
             for (int64_t r = 0; r < m; r++) {
                 float *a = p + r * seq, *u = code + r * seq;
                 int64_t n = r0 + r + 1;
@@ -105,7 +102,7 @@ void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, in
         }
         /* exp gives a number also for a NaN: without this, queries or keys that diverged would not show. */
         int64_t n = quant ? seq : seq * d;
-        if (!k_finite(quant ? sq + at : qh, n) || !k_finite(quant ? sk + at : kh, n))
+        if (!finite(quant ? sq + at : qh, n) || !finite(quant ? sk + at : kh, n))
             for (int64_t t = 0; t < seq; t++) y[(b * seq + t) * model + h * d] = NAN;
     }
 }
@@ -130,8 +127,7 @@ RULE void dequantise(const float *code, const float *s, int64_t seq, int64_t d, 
         for (int64_t i = 0; i < d; i++) y[t * d + i] = code[t * d + i] * s[t];
 }
 
-RULE_CLONES
-void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d,
+static void attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d,
                       const float *cosines, const float *sines, float c, int32_t mode, const float *q, const float *k,
                       const float *v, const float *sq, const float *sk, const float *sv, const float *rq,
                       const float *rk, const float *prob, float *work, float *dqkv) {
@@ -152,9 +148,9 @@ void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t 
         for (int64_t r0 = last; r0 >= 0; r0 -= BLOCK) {
             int64_t m = seq - r0 < BLOCK ? seq - r0 : BLOCK, keys = r0 + m;
             const float *p = ph + r0 * seq, *dyr = dyh + r0 * model;
-            float beta = r0 == last ? 0 : 1;
-            k_gemm(1, 0, keys, d, m, 1, p, seq, dyr, model, beta, dx + 2 * model, ld);
-            k_gemm(0, 1, m, keys, d, 1, dyr, model, vh, d, 0, ds, seq);
+            int32_t add = r0 != last;
+            gemm(1, 0, keys, d, m, p, seq, dyr, model, add, dx + 2 * model, ld);
+            gemm(0, 1, m, keys, d, dyr, model, vh, d, 0, ds, seq);
             for (int64_t r = 0; r < m; r++) {
                 const float *pr = p + r * seq;
                 float *s = ds + r * seq;
@@ -162,8 +158,8 @@ void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t 
                 for (int64_t t = 0; t < r0 + r + 1; t++) s[t] = pr[t] * (s[t] - delta) * c;
                 memset(s + r0 + r + 1, 0, (size_t)(m - r - 1) * sizeof *s);
             }
-            k_gemm(0, 0, m, d, keys, 1, ds, seq, kh, d, 0, dq + r0 * d, d);
-            k_gemm(1, 0, keys, d, m, 1, ds, seq, qh + r0 * d, d, beta, dk, d);
+            gemm(0, 0, m, d, keys, ds, seq, kh, d, 0, dq + r0 * d, d);
+            gemm(1, 0, keys, d, m, ds, seq, qh + r0 * d, d, add, dk, d);
         }
         rotate_back(x, ld, rq ? rq + at : 0, cosines, sines, seq, d, dq, dx);
         rotate_back(x + model, ld, rk ? rk + at : 0, cosines, sines, seq, d, dk, dx + model);

@@ -1,0 +1,129 @@
+/* dispatch.c calls the copies of the functions that fit the processor. */
+#include "kernels.h"
+#include "../../qat/simd/simd.h"
+
+static const struct k_set *set = &k_plain;
+
+void k_use(int32_t path) {
+    switch (path) {
+#if SIMD_X86
+    case SIMD_AVX2: set = &k_avx2; break;
+    case SIMD_AVX512: set = &k_avx512; break;
+#endif
+#if SIMD_ARM64
+    case SIMD_NEON: set = &k_neon; break;
+#endif
+#ifndef CHIPLM_NO_BLAS
+    case SIMD_LIBRARY: set = &k_library; break;
+#endif
+    default: set = &k_plain;
+    }
+}
+
+void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
+            int64_t ldb, int32_t add, float *c, int64_t ldc) {
+    set->gemm(ta, tb, m, n, k, a, lda, b, ldb, add, c, ldc);
+}
+
+void k_product_codes(const float *xc, const float *sx, int64_t rows, int64_t in, const float *wc, const float *ws,
+                     int64_t out, int64_t group, int64_t chunk, float *y, int64_t ldy, float *tmp) {
+    set->product_codes(xc, sx, rows, in, wc, ws, out, group, chunk, y, ldy, tmp);
+}
+
+void k_product_sum8(const float *x, int64_t rows, int64_t in, const float *w, int64_t out, float *y, int64_t ldy) {
+    set->product_sum8(x, rows, in, w, out, y, ldy);
+}
+
+void k_add(const float *a, const float *b, float *y, int64_t n) {
+    set->add(a, b, y, n);
+}
+
+void k_rmsnorm(const float *x, const float *gain, int64_t rows, int64_t n, float eps, float *y, float *inv) {
+    set->rmsnorm(x, gain, rows, n, eps, y, inv);
+}
+
+void k_rmsnorm_grad(const float *x, const float *gain, const float *inv, const float *dy, const float *add, int64_t
+                    rows, int64_t n, float *dx, float *dgain) {
+    set->rmsnorm_grad(x, gain, inv, dy, add, rows, n, dx, dgain);
+}
+
+void k_gate(const float *gu, int64_t rows, int64_t f, int32_t act, float *y) {
+    set->gate(gu, rows, f, act, y);
+}
+
+void k_gate_grad(const float *gu, const float *dy, int64_t rows, int64_t f, int32_t act, float *dgu) {
+    set->gate_grad(gu, dy, rows, f, act, dgu);
+}
+
+void k_gelu_mul(const float *g, const float *e, int64_t lde, int64_t rows, int64_t p, float *y) {
+    set->gelu_mul(g, e, lde, rows, p, y);
+}
+
+void k_gelu_mul_grad(const float *g, const float *e, const float *dy, int64_t lde, int64_t rows, int64_t p, float
+                     *dg, float *de) {
+    set->gelu_mul_grad(g, e, dy, lde, rows, p, dg, de);
+}
+
+void k_gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
+              int32_t half, float *y) {
+    set->gather(table, ids, rows, cols, group, max_code, half, y);
+}
+
+void k_scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t cols, float scale, float *dtable) {
+    set->scatter_add(dy, ids, rows, cols, scale, dtable);
+}
+
+void k_clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable) {
+    set->clear_rows(ids, rows, cols, dtable);
+}
+
+void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
+               float ct, float ch, float eps, float *xs, float *inv, float *e) {
+    set->ple_mix(x, gain, t, rows, layers, p, ce, ct, ch, eps, xs, inv, e);
+}
+
+void k_ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t
+                    layers, int64_t p, float ce, float ch, float *dx, float *dgain) {
+    set->ple_mix_grad(xs, gain, inv, de, rows, layers, p, ce, ch, dx, dgain);
+}
+
+void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines, const
+                 float *sines, float eps, float c, int32_t mode, int32_t keep, float *q, float *k, float *v, float
+                 *sq, float *sk, float *sv, float *rq, float *rk, float *prob, float *code, float *o, float *y) {
+    set->attention(qkv, batch, seq, heads, d, cosines, sines, eps, c, mode, keep, q, k, v, sq, sk, sv, rq, rk, prob,
+        code, o, y);
+}
+
+void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d, const
+                      float *cosines, const float *sines, float c, int32_t mode, const float *q, const float *k,
+                      const float *v, const float *sq, const float *sk, const float *sv, const float *rq, const
+                      float *rk, const float *prob, float *work, float *dqkv) {
+    set->attention_grad(qkv, dy, batch, seq, heads, d, cosines, sines, c, mode, q, k, v, sq, sk, sv, rq, rk, prob,
+        work, dqkv);
+}
+
+void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
+                     float *nll) {
+    set->cross_entropy(logits, targets, rows, n, grad, weight, nll);
+}
+
+void k_route(const float *z, int64_t rows, int64_t n, int32_t *choice, float *p, float *prob) {
+    set->route(z, rows, n, choice, p, prob);
+}
+
+void k_route_grad(const float *prob, const int32_t *choice, const float *dp, const float *bias, int64_t rows,
+                  int64_t n, float *dz) {
+    set->route_grad(prob, choice, dp, bias, rows, n, dz);
+}
+
+void k_dot_scale_rows(float *a, const float *b, const float *s, int64_t rows, int64_t n, float *dot) {
+    set->dot_scale_rows(a, b, s, rows, n, dot);
+}
+
+void k_scale(float *x, int64_t n, float f) {
+    set->scale(x, n, f);
+}
+
+int32_t k_finite(const float *x, int64_t n) {
+    return set->finite(x, n);
+}

@@ -1,0 +1,23 @@
+/* path.h is the body of plain.c, avx2.c, ...: all functions, compiled for SIMD_PATH, and the table K_SET of them. */
+#include "../../qat/simd/simd.h"
+
+#include "../../qat/rules.h"
+#include "kernels.h"
+
+#ifdef K_LIBRARY
+#include "library.h"
+#else
+#include "gemm.h"
+#endif
+#include "product.h"
+#include "norm.h"
+#include "ffn.h"
+#include "ple.h"
+#include "entropy.h"
+#include "route.h"
+#include "attention.h"
+
+const struct k_set K_SET = {
+#define K_ENTRY(name) name,
+    K_FUNCTIONS(K_ENTRY)
+};

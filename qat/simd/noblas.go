@@ -1,0 +1,6 @@
+//go:build noblas
+
+package simd
+
+// #cgo CFLAGS: -DCHIPLM_NO_BLAS
+import "C"
