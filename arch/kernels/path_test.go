@@ -12,13 +12,13 @@ import (
 // onPaths runs f once on every path of this machine but the library's and fails when one gives other bits than plain C.
 func onPaths(t *testing.T, what string, f func() []float32) {
 	t.Helper()
-	defer Use(Path())
+	defer simd.Use(simd.Current())
 	var want []float32
 	for _, p := range simd.Paths() { // plain comes first
 		if p == simd.Library {
 			continue
 		}
-		Use(p)
+		simd.Use(p)
 		got := f()
 		if p == simd.Plain {
 			want = got
@@ -77,7 +77,7 @@ func TestGemmOrder(t *testing.T) {
 			}
 		}
 	}
-	if Path() == simd.Library {
+	if simd.Current() == simd.Library {
 		t.Skip("the library has an order of its own")
 	}
 	Gemm(rows, cols, inner, M(a, inner), M(b, cols), true, M(c, cols))

@@ -88,3 +88,27 @@ func Chosen() (Path, error) {
 	return Best(), fmt.Errorf("the environment variable %s is %q; on this machine it may be one of %s, or unset", Variable,
 		name, strings.Join(here, ", "))
 }
+
+var (
+	current, _ = Chosen() // the command tells of a name that is none
+	followers  []func(Path)
+)
+
+// Follow calls use with the path in use, now and whenever it changes. Packages with compiled loops call it from init.
+func Follow(use func(Path)) {
+	followers = append(followers, use)
+	use(current)
+}
+
+// Use has all loops run on a path, which must be one of [Paths], and returns the one used before. It is for tests and
+// benchmarks that compare paths: not while loops run.
+func Use(p Path) (before Path) {
+	before, current = current, p
+	for _, use := range followers {
+		use(p)
+	}
+	return before
+}
+
+// Current is the path in use.
+func Current() Path { return current }
