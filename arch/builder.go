@@ -133,20 +133,24 @@ func (f *fork) from(in []gorgonia.Value, i int) []float32 {
 // weight is a matrix as products read it.
 type weight struct {
 	name       string
-	node       *gorgonia.Node // the parameter, or its quantised values or codes
+	node       *gorgonia.Node // the parameter, or its quantised values
 	spec       qat.Spec
 	mode       kernels.Mode // Float when this matrix is not quantised
 	rows, cols int
+	parts      int // equal shares of the rows that are matrices of their own: experts
 	quant      *fakequant.Op
 }
 
 // weight gives the quantised form of a matrix; it is computed once in a run, however often it is read.
-func (b *builder) weight(name string) *weight {
+func (b *builder) weight(name string) *weight { return b.weights(name, 1) }
+
+// weights is a weight that holds several matrices, one after the other.
+func (b *builder) weights(name string, parts int) *weight {
 	if w, ok := b.quant[name]; ok || b.err != nil {
 		return w
 	}
 	t := b.specs[name]
-	w := &weight{name: name, node: b.params[name], spec: t.Quant, rows: t.Rows(), cols: t.Cols()}
+	w := &weight{name: name, node: b.params[name], spec: t.Quant, rows: t.Rows(), cols: t.Cols(), parts: parts}
 	b.quant[name] = w
 	w.mode = b.mode()
 	if qat.MaxCode(w.spec.Bits) == 0 {
@@ -155,11 +159,11 @@ func (b *builder) weight(name string) *weight {
 	if w.mode == kernels.Float {
 		return w
 	}
-	form := fakequant.Values
+	packed := 0
 	if w.mode == kernels.Codes {
-		form = fakequant.Codes
+		packed = parts
 	}
-	op, err := fakequant.New(name, w.spec, w.rows, w.cols, form)
+	op, err := fakequant.New(name, w.spec, w.rows, w.cols, packed)
 	if err != nil {
 		b.err = err
 		return w
@@ -171,12 +175,12 @@ func (b *builder) weight(name string) *weight {
 	return w
 }
 
-// mode is how quantised products are computed in this graph.
+// mode is how products of quantised weights are computed in this graph.
 func (b *builder) mode() kernels.Mode {
 	switch {
 	case b.opt.Float:
 		return kernels.Float
-	case b.opt.Exact:
+	case b.cfg.Quant.Activations.Bits == 8:
 		return kernels.Codes
 	}
 	return kernels.Values

@@ -34,7 +34,7 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 	c, n, d, f := b.cfg, b.rows, b.cfg.DModel, b.cfg.DFF
 	part := func(p string) string { return configs.LayerTensor(l, p) }
 	router := b.params[part(configs.Router)]
-	gate, up, down := b.weight(part(configs.Gate)), b.weight(part(configs.Up)), b.weight(part(configs.Down))
+	gate, up, down := b.weights(part(configs.Gate), c.Experts), b.weights(part(configs.Up), c.Experts), b.weights(part(configs.Down), c.Experts)
 	if b.err != nil {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 	k := c.Experts
 	m := &experts{
 		count: k, rows: n, d: d, f: f, act: c.Activation, gate: gate, up: up, down: down,
-		first: b.activations(n, d, f, gate.mode), second: b.activations(n, f, d, down.mode),
+		first: b.activations(n, d, gate.mode), second: b.activations(n, f, down.mode),
 		z: buf(n * k), prob: buf(n * k), p: buf(n), choice: make([]int32, n), start: make([]int, k+1), order: make([]int, n),
 		x: buf(n * d), gu: buf(2 * n * f), a: buf(n * f), y: buf(n * d), share: buf(k),
 	}
@@ -123,13 +123,13 @@ func (m *experts) forward(h, router, gate, up, down, out []float32) {
 	m.gather(m.x, h)
 	m.first.load(m.x, m.rows)
 	m.each(func(e, from, rows int) {
-		m.first.product(m.gate, gate, e*f, f, from, rows, kernels.M(m.gu[from*2*f:], 2*f))
-		m.first.product(m.up, up, e*f, f, from, rows, kernels.M(m.gu[from*2*f+f:], 2*f))
+		m.first.product(m.gate, gate, e, from, rows, kernels.M(m.gu[from*2*f:], 2*f))
+		m.first.product(m.up, up, e, from, rows, kernels.M(m.gu[from*2*f+f:], 2*f))
 	})
 	kernels.Gate(m.gu, m.rows, f, m.act, m.a)
 	m.second.load(m.a, m.rows)
 	m.each(func(e, from, rows int) {
-		m.second.product(m.down, down, e*d, d, from, rows, kernels.M(m.y[from*d:], d))
+		m.second.product(m.down, down, e, from, rows, kernels.M(m.y[from*d:], d))
 	})
 	m.scatter(out, m.y)
 	kernels.DotScaleRows(out, nil, m.p, d, nil)

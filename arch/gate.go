@@ -10,12 +10,12 @@ import (
 // gatedUp is the first half of the feed-forward: act(gate x) * (up x), [n, d_ff].
 func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorgonia.Node {
 	n, f, d, act := b.rows, b.cfg.DFF, b.cfg.DModel, b.cfg.Activation
-	acts := b.activations(n, d, f, gate.mode)
+	acts := b.activations(n, d, gate.mode)
 	gu := make([]float32, n*2*f) // gate and up of a row, side by side
 	forward := func(in []gorgonia.Value, y []float32) {
 		acts.load(floats(in[0]), n)
-		acts.product(gate, floats(in[1]), 0, f, 0, n, kernels.M(gu, 2*f))
-		acts.product(up, floats(in[2]), 0, f, 0, n, kernels.M(gu[f:], 2*f))
+		acts.product(gate, floats(in[1]), 0, 0, n, kernels.M(gu, 2*f))
+		acts.product(up, floats(in[2]), 0, 0, n, kernels.M(gu[f:], 2*f))
 		kernels.Gate(gu, n, f, act, y)
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {

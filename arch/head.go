@@ -31,7 +31,7 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 	n, d, v := b.rows, w.cols, w.rows
 	h := &head{nll: make([]float32, n)}
 	b.head = h
-	acts := b.activations(n, d, v, w.mode)
+	acts := b.activations(n, d, w.mode)
 	block := min(headRows, n)
 	h.logits = make([]float32, block*v)
 	if b.opt.Logits {
@@ -57,7 +57,7 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 			if b.opt.Logits {
 				logits = logits[from*v:]
 			}
-			acts.product(w, weights, 0, v, from, rows, kernels.M(logits, v))
+			acts.product(w, weights, 0, from, rows, kernels.M(logits, v))
 			nll := h.nll[from : from+rows]
 			kernels.CrossEntropy(logits, targets[from:from+rows], v, b.opt.Train, weight, nll)
 			for _, l := range nll {

@@ -11,10 +11,10 @@ import (
 // other is the fork at x, or nil.
 func (b *builder) linear(name string, x *gorgonia.Node, w *weight, other *fork) *gorgonia.Node {
 	n := b.rows
-	acts := b.activations(n, w.cols, w.rows, w.mode)
+	acts := b.activations(n, w.cols, w.mode)
 	forward := func(in []gorgonia.Value, y []float32) {
 		acts.load(floats(in[0]), n)
-		acts.product(w, floats(in[1]), 0, w.rows, 0, n, kernels.M(y, w.rows))
+		acts.product(w, floats(in[1]), 0, 0, n, kernels.M(y, w.rows))
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		dx := b.node(name+".dx", tensor.Shape{n, w.cols}, func(in []gorgonia.Value, dx []float32) {

@@ -150,16 +150,23 @@ RULE float rule_quantise_group(const float *w, int64_t n, float q, int half, flo
     return s;
 }
 
+/* The scale of a vector of n activations of 8 bits, and in *f what its elements are multiplied with; both 0 for a vector
+ * that counts as zero. */
+RULE float rule_vector_scale(const float *x, int64_t n, float *f) {
+    float m = rule_maxabs(x, n);
+    if (m < 0x1p-100f) return *f = 0;
+    *f = 127.0f / m;
+    return m / 127.0f;
+}
+
+/* The code of one of its elements. */
+RULE float rule_vector_code(float x, float f) { return rule_clamp(rule_rne(rule_clamp(x * f, 1000.0f)), 127.0f); }
+
 /* Quantises a vector of n activations to 8 bits and returns the scale. */
 RULE float rule_quantise_vector(const float *x, int64_t n, float *codes) {
-    float m = rule_maxabs(x, n);
-    if (m < 0x1p-100f) {
-        for (int64_t i = 0; i < n; i++) codes[i] = 0;
-        return 0;
-    }
-    float r = 127.0f / m;
-    for (int64_t i = 0; i < n; i++) codes[i] = rule_clamp(rule_rne(rule_clamp(x[i] * r, 1000.0f)), 127.0f);
-    return m / 127.0f;
+    float f, s = rule_vector_scale(x, n, &f);
+    for (int64_t i = 0; i < n; i++) codes[i] = rule_vector_code(x[i], f);
+    return s;
 }
 
 #endif

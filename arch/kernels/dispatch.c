@@ -25,9 +25,10 @@ void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const float
     set->gemm(ta, tb, m, n, k, a, lda, b, ldb, add, c, ldc);
 }
 
-void k_product_codes(const float *xc, const float *sx, int64_t rows, int64_t in, const float *wc, const float *ws,
-                     int64_t out, int64_t group, int64_t chunk, float *y, int64_t ldy, float *tmp) {
-    set->product_codes(xc, sx, rows, in, wc, ws, out, group, chunk, y, ldy, tmp);
+void k_product_integers(const uint8_t *x, const float *sx, int64_t rows, int64_t in, const int8_t *codes,
+                        const float *scales, const int32_t *bias, int64_t out, int64_t group, int32_t max_code, float *y,
+                        int64_t ldy) {
+    set->product_integers(x, sx, rows, in, codes, scales, bias, out, group, max_code, y, ldy);
 }
 
 void k_product_sum8(const float *x, int64_t rows, int64_t in, const float *w, int64_t out, float *y, int64_t ldy) {

@@ -17,19 +17,21 @@ import (
 
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat"
+	"github.com/chiplm/chiplm/qat/fakequant"
 )
 
 // Mode says how quantised products are computed.
 type Mode int32
 
-// The modes: without quantisation, on dequantised values (training), on integer codes (equal to the engine bit for bit).
+// The modes: without quantisation; with quantised weights alone, on their values; with quantised weights and activations,
+// on integer codes (equal to the engine bit for bit).
 const (
 	Float  Mode = C.K_FLOAT
 	Values Mode = C.K_VALUES
 	Codes  Mode = C.K_CODES
 )
 
-// Block is the number of rows that attention and code products work on at a time.
+// Block is the number of rows that attention works on at a time.
 const Block = 64
 
 func ptr(s []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(s))) }
@@ -85,18 +87,16 @@ func Gemm(rows, cols, inner int, a, b Mat, add bool, c Mat) {
 		flag(add), ptr(c.Data), n(c.Stride))
 }
 
-// ProductCodes computes y [rows, out] from activation codes xc [rows, in] with scales sx and weight codes wc [out, in]
-// with scales ws [out, groups]. tmp holds Block*out floats.
-func ProductCodes(xc, sx []float32, rows, in int, spec qat.Spec, wc, ws []float32, out int, y Mat, tmp []float32) {
-	need("xc", len(xc), rows*in)
+// ProductIntegers computes y [rows, out] from activations, codes x [rows, 4*Quads(in)] with scales sx, and one part of
+// packed weights [out, in]: bit for bit the engine's result.
+func ProductIntegers(x []uint8, sx []float32, rows int, w *fakequant.Packed, part int, y Mat) {
+	need("x", len(x), rows*4*fakequant.Quads(w.Cols))
 	need("sx", len(sx), rows)
-	need("wc", len(wc), out*in)
-	need("ws", len(ws), out*qat.Groups(spec, in))
-	need("tmp", len(tmp), Block*out)
-	y.check("y", rows, out)
-	chunk := 1 << 24 / (127 * qat.MaxCode(spec.Bits))
-	C.k_product_codes(ptr(xc), ptr(sx), n(rows), n(in), ptr(wc), ptr(ws), n(out), n(groupWidth(spec, in)), n(chunk),
-		ptr(y.Data), n(y.Stride), ptr(tmp))
+	y.check("y", rows, w.Rows)
+	codes, scales, bias := w.Part(part)
+	C.k_product_integers((*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(x))), ptr(sx), n(rows), n(w.Cols),
+		(*C.int8_t)(unsafe.Pointer(unsafe.SliceData(codes))), ptr(scales), iptr(bias), n(w.Rows), n(groupWidth(w.Spec, w.Cols)),
+		C.int32_t(qat.MaxCode(w.Spec.Bits)), ptr(y.Data), n(y.Stride))
 }
 
 // ProductSum8 computes y [rows, out] = x [rows, in] times w [out, in], each sum in the order of sum8.

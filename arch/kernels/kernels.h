@@ -7,11 +7,11 @@
 #define CHIPLM_KERNELS_H
 #include <stdint.h>
 
-/* How quantised products are computed. */
+/* How products are computed. */
 enum {
     K_FLOAT = 0,  /* nothing is quantised */
-    K_VALUES = 1, /* on values code * scale */
-    K_CODES = 2   /* on integer codes, scales applied after: bit for bit the engine's result */
+    K_VALUES = 1, /* weights are quantised, activations not: on values code * scale */
+    K_CODES = 2   /* both are: on integer codes, scales applied after; bit for bit the engine's result */
 };
 
 /* Takes the copies of a path (SIMD_AVX2, ... of qat/simd/simd.h) into use, which must be one that can run here. Not
@@ -26,10 +26,11 @@ int32_t k_library_threads(int32_t threads);
 void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
             int64_t ldb, int32_t add, float *c, int64_t ldc);
 
-/* y[rows, out] = product of activation codes xc [rows, in] with scales sx and weight codes wc [out, in] with scales
- * ws [out, groups]. tmp: 64 * out floats. chunk: columns whose sum of products is exact in a float. */
-void k_product_codes(const float *xc, const float *sx, int64_t rows, int64_t in, const float *wc, const float *ws,
-                     int64_t out, int64_t group, int64_t chunk, float *y, int64_t ldy, float *tmp);
+/* y[rows, out] = product of activations with scales sx and weights, in the layouts of qat/fakequant/fakequant.h: bit for
+ * bit the engine's. group: columns of a scale; max_code: the largest code of a weight, which decides how sums are kept. */
+void k_product_integers(const uint8_t *x, const float *sx, int64_t rows, int64_t in, const int8_t *codes,
+                        const float *scales, const int32_t *bias, int64_t out, int64_t group, int32_t max_code, float *y,
+                        int64_t ldy);
 /* y[rows, out] = sum8 of products: a weight that is not quantised. */
 void k_product_sum8(const float *x, int64_t rows, int64_t in, const float *w, int64_t out, float *y, int64_t ldy);
 
@@ -94,7 +95,7 @@ int32_t k_finite(const float *x, int64_t n);
 
 /* One path's copies of all functions. */
 #define K_FUNCTIONS(F) \
-    F(gemm) F(product_codes) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
+    F(gemm) F(product_integers) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
     F(gelu_mul) F(gelu_mul_grad) F(gather) F(scatter_add) F(clear_rows) F(ple_mix) F(ple_mix_grad) \
     F(attention) F(attention_grad) F(cross_entropy) F(route) F(route_grad) F(dot_scale_rows) F(scale) \
     F(finite)

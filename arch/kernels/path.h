@@ -9,7 +9,7 @@
 #else
 #include "gemm.h"
 #endif
-#include "product.h"
+#include "integers.h"
 #include "norm.h"
 #include "ffn.h"
 #include "ple.h"

@@ -12,33 +12,33 @@ import (
 	"github.com/chiplm/chiplm/qat"
 )
 
-// Op is the Gorgonia operation that quantises one weight matrix [rows, cols]. Its value is a matrix of the same shape,
-// in the form given at its making. An Op belongs to one node: it owns the buffer of its result.
+// Op is the Gorgonia operation that quantises one weight matrix [rows, cols]. Its value is the matrix of code times
+// scale. An Op belongs to one node: it owns the buffer of its result.
 type Op struct {
 	name       string
 	spec       qat.Spec
 	rows, cols int
-	form       Form
 	out        *tensor.Dense
 	data       []float32
-	scales     []float32
+	packed     *Packed
 }
 
-// New makes the operation. The name must be unique in the graph: Gorgonia merges operations of equal hash.
-func New(name string, spec qat.Spec, rows, cols int, form Form) (*Op, error) {
+// New makes the operation. The name must be unique in the graph: Gorgonia merges operations of equal hash. With parts of
+// 1 or more it also packs the codes for integer products, in so many parts of consecutive rows.
+func New(name string, spec qat.Spec, rows, cols, parts int) (*Op, error) {
 	if qat.MaxCode(spec.Bits) == 0 {
 		return nil, fmt.Errorf("fake-quantise %s: %d bits cannot be quantised", name, spec.Bits)
 	}
-	op := &Op{name: name, spec: spec, rows: rows, cols: cols, form: form, data: make([]float32, rows*cols)}
-	if form == Codes {
-		op.scales = make([]float32, rows*qat.Groups(spec, cols))
+	op := &Op{name: name, spec: spec, rows: rows, cols: cols, data: make([]float32, rows*cols)}
+	if parts > 0 {
+		op.packed = NewPacked(spec, parts, rows/parts, cols)
 	}
 	op.out = tensor.New(tensor.WithShape(rows, cols), tensor.WithBacking(op.data))
 	return op, nil
 }
 
-// Scales are those of the last run, rows x groups, when the form is [Codes]; else nil.
-func (op *Op) Scales() []float32 { return op.scales }
+// Packed are the codes of the last run, or nil.
+func (op *Op) Packed() *Packed { return op.packed }
 
 // Arity is 1: the weight matrix.
 func (op *Op) Arity() int { return 1 }
@@ -63,7 +63,7 @@ func (op *Op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	if !ok || len(w) != len(op.data) {
 		return nil, fmt.Errorf("fake-quantise %s: the input %v does not hold %d x %d floats", op.name, in[0].Shape(), op.rows, op.cols)
 	}
-	Matrix(op.spec, w, op.rows, op.cols, op.form, op.data, op.scales)
+	Weights(op.spec, w, op.rows, op.cols, op.data, op.packed)
 	return op.out, nil
 }
 
@@ -86,7 +86,7 @@ func (op *Op) OverwritesInput() int { return -1 }
 
 // WriteHash writes all that distinguishes the operation.
 func (op *Op) WriteHash(h hash.Hash) {
-	fmt.Fprintf(h, "fakequant %s %+v %dx%d form %d", op.name, op.spec, op.rows, op.cols, op.form)
+	fmt.Fprintf(h, "fakequant %s %+v %dx%d", op.name, op.spec, op.rows, op.cols)
 }
 
 // Hashcode is the hash of [Op.WriteHash].

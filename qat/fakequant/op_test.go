@@ -18,7 +18,7 @@ func TestStraightThrough(t *testing.T) {
 	g := gorgonia.NewGraph()
 	wn := gorgonia.NewMatrix(g, tensor.Float32, gorgonia.WithName("w"),
 		gorgonia.WithValue(tensor.New(tensor.WithShape(2, 3), tensor.WithBacking(w))))
-	op, err := New("w", spec, 2, 3, Values)
+	op, err := New("w", spec, 2, 3, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

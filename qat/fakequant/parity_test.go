@@ -66,10 +66,9 @@ func TestParity(t *testing.T) {
 func checkParity(t *testing.T, spec qat.Spec, w []float32, rows, cols int) {
 	t.Helper()
 	m, err := qat.Quantise(spec, w, rows, cols)
-	values, codes := make([]float32, len(w)), make([]float32, len(w))
-	scales := make([]float32, rows*qat.Groups(spec, cols))
-	Matrix(spec, w, rows, cols, Values, values, nil)
-	Matrix(spec, w, rows, cols, Codes, codes, scales)
+	values, packed := make([]float32, len(w)), NewPacked(spec, 1, rows, cols)
+	Weights(spec, w, rows, cols, values, packed)
+	codes, scales := unpack(t, packed)
 	if err != nil {
 		for _, s := range scales {
 			if !(s <= math.MaxFloat32) {
@@ -85,7 +84,7 @@ func checkParity(t *testing.T, spec qat.Spec, w []float32, rows, cols int) {
 	want := make([]float32, len(w))
 	back.Dequantise(want)
 	for i := range w {
-		if math.Float32bits(want[i]) != math.Float32bits(values[i]) || float32(back.Codes[i]) != codes[i] {
+		if math.Float32bits(want[i]) != math.Float32bits(values[i]) || back.Codes[i] != codes[i] {
 			t.Fatalf("weight %d = %v: Go %v (code %d), C %v (code %v)", i, w[i], want[i], back.Codes[i], values[i], codes[i])
 		}
 	}
@@ -96,13 +95,46 @@ func checkParity(t *testing.T, spec qat.Spec, w []float32, rows, cols int) {
 	}
 }
 
+// unpack gives the codes and scales of a packed matrix in the order of rows, and checks its biases and paddings.
+func unpack(t *testing.T, p *Packed) (codes []int8, scales []float32) {
+	t.Helper()
+	groups, quads, blocks := qat.Groups(p.Spec, p.Cols), Quads(p.Cols), (p.Rows+Block-1)/Block
+	codes, scales = make([]int8, p.Rows*p.Cols), make([]float32, p.Rows*groups)
+	width := p.Spec.Group
+	if width <= 0 || width > p.Cols {
+		width = p.Cols
+	}
+	for r := range blocks * Block {
+		sums := make([]int32, groups)
+		for c := range 4 * quads {
+			code := p.Codes[((r/Block*quads+c/4)*Block+r%Block)*4+c%4]
+			if r < p.Rows && c < p.Cols {
+				codes[r*p.Cols+c] = code
+				sums[c/width] += int32(code)
+			} else if code != 0 {
+				t.Fatalf("padding at row %d, column %d is %d", r, c, code)
+			}
+		}
+		for g, sum := range sums {
+			at := (r/Block*groups+g)*Block + r%Block
+			if p.Bias[at] != -128*sum {
+				t.Fatalf("bias of row %d, group %d is %d, want %d", r, g, p.Bias[at], -128*sum)
+			}
+			if r < p.Rows {
+				scales[r*groups+g] = p.Scales[at]
+			}
+		}
+	}
+	return codes, scales
+}
+
 func TestVectorParity(t *testing.T) {
 	for _, size := range [][2]int{{1, 1}, {2, 7}, {3, 128}, {2, 321}} {
 		rows, cols := size[0], size[1]
 		for name, x := range groups(rows, cols) {
-			codes, values, scales := make([]float32, len(x)), make([]float32, len(x)), make([]float32, rows)
-			Vectors(x, rows, cols, Codes, codes, scales)
-			Vectors(x, rows, cols, Values, values, nil)
+			stride := 4 * Quads(cols)
+			codes, values, scales := make([]uint8, rows*stride), make([]float32, len(x)), make([]float32, rows)
+			Activations(x, rows, cols, values, codes, scales)
 			want := make([]int8, cols)
 			for r := range rows {
 				s := qat.QuantiseVector(x[r*cols:(r+1)*cols], want)
@@ -111,8 +143,8 @@ func TestVectorParity(t *testing.T) {
 				}
 				for c, q := range want {
 					i := r*cols + c
-					if float32(q) != codes[i] || math.Float32bits(float32(q)*s) != math.Float32bits(values[i]+0) && q != 0 {
-						t.Fatalf("%s: element %d = %v: Go %d, C %v (value %v)", name, i, x[i], q, codes[i], values[i])
+					if code := codes[r*stride+c]; int(q) != int(code)-128 || math.Float32bits(float32(q)*s) != math.Float32bits(values[i]+0) && q != 0 {
+						t.Fatalf("%s: element %d = %v: Go %d, C %v (value %v)", name, i, x[i], q, int(code)-128, values[i])
 					}
 				}
 			}
