@@ -47,18 +47,25 @@ RULE uint32_t rule_bits(float f) {
     return u;
 }
 
+/* c ? a : b on the bits, one instruction in a vector. Where b is a constant, a plain choice lets gcc compute what follows
+ * from it ahead, on a path of its own: every lane then pays for both, and x * sigmoid(-86) is subnormal and slow. */
+RULE float rule_choose(int c, float a, float b) {
+    uint32_t mask = -(uint32_t)c;
+    return rule_from_bits((rule_bits(a) & mask) | (rule_bits(b) & ~mask));
+}
+
 /* Nearest integer, ties to even, for |t| < 2^22. */
 RULE float rule_rne(float t) { return (t + 0x1.8p23f) - 0x1.8p23f; }
 
 /* x held between -q and q; a NaN becomes -q. */
 RULE float rule_clamp(float x, float q) {
-    x = x > -q ? x : -q;
-    return x < q ? x : q;
+    x = rule_choose(x > -q, x, -q);
+    return rule_choose(x < q, x, q);
 }
 
 RULE float rule_exp(float x) {
-    x = x > -86.0f ? x : -86.0f;
-    x = x < 86.0f ? x : 86.0f;
+    x = rule_choose(x > -86.0f, x, -86.0f);
+    x = rule_choose(x < 86.0f, x, 86.0f);
     float n = rule_rne(x * 0x1.715476p+0f);
     float r = (x - n * 0x1.63p-1f) - n * -0x1.bd0106p-13f;
     float p = 0x1.a01a02p-13f;
@@ -79,26 +86,44 @@ RULE float rule_silu(float x) { return x * rule_sigmoid(x); }
 RULE float rule_gelu_z(float x) { return (x * 0x1.988454p+0f) * (1.0f + (x * x) * 0x1.6e4e26p-5f); }
 RULE float rule_gelu(float x) { return x * rule_sigmoid(rule_gelu_z(x)); }
 
+/* Sums in eight lanes are written with vectors, in one half of eight or two of four floats: from arrays, gcc vectorises
+ * across the iterations, which is far slower. */
+#if SIMD_LANES >= 8
+enum { RULE_HALVES = 1 };
+#else
+enum { RULE_HALVES = 2 };
+#endif
+typedef float rule_lanes __attribute__((vector_size(32 / RULE_HALVES)));
+
 /* Joins eight partial sums. */
 RULE float rule_join8(const float p[8]) {
     return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7]));
 }
 
 RULE float rule_sum8(const float *v, int64_t n) {
-    float p[8] = {0};
+    rule_lanes sums[RULE_HALVES] = {{0}}, x[RULE_HALVES];
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) p[j] += v[i + j];
+    for (; i + 8 <= n; i += 8) {
+        memcpy(x, v + i, sizeof x);
+        for (int h = 0; h < RULE_HALVES; h++) sums[h] += x[h];
+    }
+    float p[8];
+    memcpy(p, sums, sizeof p);
     for (int j = 0; i + j < n; j++) p[j] += v[i + j];
     return rule_join8(p);
 }
 
 /* sum8 of products. */
 RULE float rule_dot8(const float *a, const float *b, int64_t n) {
-    float p[8] = {0};
+    rule_lanes sums[RULE_HALVES] = {{0}}, x[RULE_HALVES], y[RULE_HALVES];
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8)
-        for (int j = 0; j < 8; j++) p[j] += a[i + j] * b[i + j];
+    for (; i + 8 <= n; i += 8) {
+        memcpy(x, a + i, sizeof x);
+        memcpy(y, b + i, sizeof y);
+        for (int h = 0; h < RULE_HALVES; h++) sums[h] += x[h] * y[h];
+    }
+    float p[8];
+    memcpy(p, sums, sizeof p);
     for (int j = 0; i + j < n; j++) p[j] += a[i + j] * b[i + j];
     return rule_join8(p);
 }

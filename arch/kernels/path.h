@@ -21,3 +21,7 @@ const struct k_set K_SET = {
 #define K_ENTRY(name) name,
     K_FUNCTIONS(K_ENTRY)
 };
+
+#if defined(__clang__) && (SIMD_PATH == SIMD_AVX2 || SIMD_PATH == SIMD_AVX512)
+#pragma clang attribute pop
+#endif
