@@ -10,6 +10,7 @@ import (
 	"github.com/chiplm/chiplm/eval"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/train"
+	"github.com/chiplm/chiplm/train/bench"
 )
 
 // commands are the subcommands, in the order of the road from text to chip.
@@ -25,5 +26,6 @@ func commands() []*cobra.Command {
 		eval.SampleCommand(),
 		export.Command(),
 		export.ImageCommand(),
+		bench.Command(),
 	}
 }

@@ -2,8 +2,12 @@ package arch
 
 import (
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/qat/fakequant"
 )
+
+// quantiseBytes are those that quantisation reads and writes for an element: itself, its value and its code.
+const quantiseBytes = 4 + 4 + 1
 
 // activations are the rows that enter matrix products, quantised once for all products that read them.
 type activations struct {
@@ -14,11 +18,12 @@ type activations struct {
 	data       []float32 // as gradients read them: raw, or code times scale
 	codes      []uint8   // in mode Codes, with
 	scales     []float32 // one a row
+	profile    *profile.Profile
 }
 
 // activations makes the buffers for rows of cols floats that meet weights of mode w.
 func (b *builder) activations(rows, cols int, w kernels.Mode) *activations {
-	a := &activations{rows: rows, cols: cols, exact: b.opt.Exact, mode: w}
+	a := &activations{rows: rows, cols: cols, exact: b.opt.Exact, mode: w, profile: b.opt.Profile}
 	if a.mode == kernels.Codes {
 		a.codes, a.scales = make([]uint8, rows*4*fakequant.Quads(cols)), make([]float32, rows)
 		if b.opt.Train {
@@ -36,6 +41,7 @@ func (a *activations) load(x []float32, rows int) {
 		return
 	}
 	fakequant.Activations(x, rows, a.cols, a.data, a.codes, a.scales)
+	a.profile.Lap(profile.Cost{Kind: profile.QuantiseActivations, Bytes: quantiseBytes * int64(rows*a.cols)})
 }
 
 // product computes y for loaded rows from to from+rows: activations times part of w, one of w.parts equal shares of its

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat"
 	"github.com/chiplm/chiplm/qat/fakequant"
@@ -57,19 +58,23 @@ type compute func(in []gorgonia.Value, out []float32)
 // gradients makes the gradients of the inputs, nil for those that are fixed, from the gradient of the result.
 type gradients func(out, grad *gorgonia.Node) gorgonia.Nodes
 
-// node adds an operation whose result is a new buffer of that shape.
-func (b *builder) node(name string, shape tensor.Shape, f compute, g gradients, in ...input) *gorgonia.Node {
-	return b.nodeInto(name, shape, make([]float32, shape.TotalSize()), f, g, in...)
+// node adds an operation whose result is a new buffer of that shape. cost is what the profile charges f to, but for
+// parts that f itself charges.
+func (b *builder) node(name string, cost profile.Cost, shape tensor.Shape, f compute, g gradients, in ...input) *gorgonia.Node {
+	return b.nodeInto(name, cost, shape, make([]float32, shape.TotalSize()), f, g, in...)
 }
 
-// nodeInto adds an operation whose result is a given buffer. f may be nil: the inputs have filled it then.
-func (b *builder) nodeInto(name string, shape tensor.Shape, out []float32, f compute, g gradients, in ...input) *gorgonia.Node {
+// nodeInto adds an operation whose result is a given buffer. f may be nil: the inputs have filled it then, and there is
+// no cost.
+func (b *builder) nodeInto(name string, cost profile.Cost, shape tensor.Shape, out []float32, f compute, g gradients,
+	in ...input) *gorgonia.Node {
 	value := tensor.New(tensor.WithShape(shape...), tensor.WithBacking(out))
 	b.traces = append(b.traces, trace{name, out})
 	return b.apply(&op{
 		name:  name,
 		types: []hm.Type{gorgonia.TensorType{Dims: len(shape), Of: tensor.Float32}},
 		shape: shape,
+		cost:  cost,
 		do: func(in []gorgonia.Value) (gorgonia.Value, error) {
 			if f != nil {
 				f(in, out)
@@ -96,6 +101,7 @@ func (b *builder) apply(o *op, g gradients, in ...input) *gorgonia.Node {
 		o.diff = append(o.diff, i.diff)
 	}
 	o.types = append(types, o.types...)
+	o.profile = b.opt.Profile
 	if g != nil {
 		o.grad = func(out, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			n := g(out, grad)
@@ -169,7 +175,8 @@ func (b *builder) weights(name string, parts int) *weight {
 		return w
 	}
 	w.quant = op
-	if w.node, err = gorgonia.ApplyOp(op, b.params[name]); err != nil {
+	timed := profiled{op, b.opt.Profile, profile.Cost{Kind: profile.QuantiseWeights, Bytes: quantiseBytes * int64(w.rows*w.cols)}}
+	if w.node, err = gorgonia.ApplyOp(timed, b.params[name]); err != nil {
 		b.err = fmt.Errorf("quantise %s: %w", name, err)
 	}
 	return w

@@ -10,6 +10,9 @@
 // fork). An operation with several gradients computes all of them at once; the nodes for the others take the first
 // as an input that only orders them, and return its buffers. Quantisation passes gradients straight through.
 //
+// Every operation says what kind of work it is and how much; with a profile in [Options] its time is charged to that
+// (package profile).
+//
 // Caveats. A Graph serves one goroutine; several graphs over the same [Weights] may run at the same time. The result
 // of [Graph.Gradients], [Graph.NLL] and [Graph.Logits] is overwritten by the next run.
 package arch

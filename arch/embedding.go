@@ -5,6 +5,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -26,20 +27,21 @@ func (b *builder) embedding() *gorgonia.Node {
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		return gorgonia.Nodes{b.scatter(t, grad, 1, b.headGrad), nil}
 	}
-	return b.node("embedding", tensor.Shape{b.rows, d}, forward, grad, wrt(table), fixed(b.ids))
+	return b.node("embedding", profile.Memory(profile.Embedding, 2*b.rows*d), tensor.Shape{b.rows, d}, forward, grad, wrt(table), fixed(b.ids))
 }
 
 // scatter is the gradient of a table: scale * dy added to the rows that were read. onto, when not nil, is a gradient of
 // the same table to add to, in place; else the table is zero elsewhere, and only rows touched by the last run are cleared.
 func (b *builder) scatter(t configs.Tensor, dy *gorgonia.Node, scale float32, onto *gorgonia.Node) *gorgonia.Node {
 	name, shape, cols := t.Name+".grad", tensor.Shape{t.Rows(), t.Cols()}, t.Cols()
+	cost := profile.Memory(profile.EmbeddingGradient, 3*b.rows*cols) // dy read; rows of the table read and written
 	if onto != nil {
-		return b.nodeInto(name, shape, b.head.dw, func(in []gorgonia.Value, dt []float32) {
+		return b.nodeInto(name, cost, shape, b.head.dw, func(in []gorgonia.Value, dt []float32) {
 			kernels.ScatterAdd(floats(in[0]), ints(in[1]), cols, scale, dt)
 		}, nil, fixed(dy), fixed(b.ids), fixed(onto))
 	}
 	touched := make([]int32, 0, b.rows)
-	return b.node(name, shape, func(in []gorgonia.Value, dt []float32) {
+	return b.node(name, cost, shape, func(in []gorgonia.Value, dt []float32) {
 		kernels.ClearRows(touched, cols, dt)
 		touched = append(touched[:0], ints(in[1])...)
 		kernels.ScatterAdd(floats(in[0]), touched, cols, scale, dt)

@@ -5,6 +5,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -27,6 +28,7 @@ type experts struct {
 	dy, da, dgu, dx, dz  []float32
 	sorted, sortedGrad   []float32 // p and its gradient in sorted order
 	share                []float32 // of the positions, by expert
+	profile              *profile.Profile
 }
 
 // experts is the sum that the residual stream receives, [n, d_model].
@@ -45,6 +47,7 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 		first: b.activations(n, d, gate.mode), second: b.activations(n, f, down.mode),
 		z: buf(n * k), prob: buf(n * k), p: buf(n), choice: make([]int32, n), start: make([]int, k+1), order: make([]int, n),
 		x: buf(n * d), gu: buf(2 * n * f), a: buf(n * f), y: buf(n * d), share: buf(k),
+		profile: b.opt.Profile,
 	}
 	b.routers = append(b.routers, m)
 	forward := func(in []gorgonia.Value, y []float32) {
@@ -55,17 +58,17 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 		m.dp, m.bias, m.dz, m.sorted, m.sortedGrad = buf(n), buf(k), buf(n*k), buf(n), buf(n)
 		m.dy, m.da, m.dgu, m.dx = buf(n*d), buf(n*f), buf(2*n*f), buf(n*d)
 		drouter, dgate, dup, ddown := buf(k*d), buf(k*f*d), buf(k*f*d), buf(k*d*f)
-		dh := b.node(name+".dx", tensor.Shape{n, d}, func(in []gorgonia.Value, dh []float32) {
+		dh := b.node(name+".dx", profile.Product(profile.Router, n, d, 2*k), tensor.Shape{n, d}, func(in []gorgonia.Value, dh []float32) {
 			m.backward(floats(in[1]), floats(in[2]), floats(in[3]), floats(in[4]), floats(in[5]), floats(in[0]),
 				float32(c.Train.RouterAux), dh, drouter, dgate, dup, ddown)
 		}, nil, fixed(grad), fixed(h), fixed(router), fixed(gate.node), fixed(up.node), fixed(down.node))
 		return gorgonia.Nodes{dh,
-			b.nodeInto(name+".drouter", tensor.Shape{k, d}, drouter, nil, nil, fixed(dh)),
-			b.nodeInto(name+".dgate", shape(gate), dgate, nil, nil, fixed(dh)),
-			b.nodeInto(name+".dup", shape(up), dup, nil, nil, fixed(dh)),
-			b.nodeInto(name+".ddown", shape(down), ddown, nil, nil, fixed(dh))}
+			b.nodeInto(name+".drouter", profile.Cost{}, tensor.Shape{k, d}, drouter, nil, nil, fixed(dh)),
+			b.nodeInto(name+".dgate", profile.Cost{}, shape(gate), dgate, nil, nil, fixed(dh)),
+			b.nodeInto(name+".dup", profile.Cost{}, shape(up), dup, nil, nil, fixed(dh)),
+			b.nodeInto(name+".ddown", profile.Cost{}, shape(down), ddown, nil, nil, fixed(dh))}
 	}
-	return b.node(name, tensor.Shape{n, d}, forward, grad, wrt(h), wrt(router), wrt(gate.node), wrt(up.node), wrt(down.node))
+	return b.node(name, profile.Memory(profile.ExpertSorting, 2*n*d), tensor.Shape{n, d}, forward, grad, wrt(h), wrt(router), wrt(gate.node), wrt(up.node), wrt(down.node))
 }
 
 // sort groups the positions by chosen expert, in their order.
@@ -110,6 +113,7 @@ func (m *experts) each(f func(e, from, rows int)) {
 func (m *experts) forward(h, router, gate, up, down, out []float32) {
 	d, f := m.d, m.f
 	kernels.ProductSum8(h, m.rows, d, router, m.count, kernels.M(m.z, m.count))
+	m.profile.Lap(profile.Product(profile.Router, m.rows, m.count, d))
 	kernels.Route(m.z, m.count, m.choice, m.p, m.prob)
 	m.sort()
 	m.aux = 0
@@ -121,15 +125,19 @@ func (m *experts) forward(h, router, gate, up, down, out []float32) {
 		m.aux += float64(m.count) * float64(share) * mean / float64(m.rows)
 	}
 	m.gather(m.x, h)
+	m.profile.Lap(profile.Memory(profile.ExpertSorting, 2*m.rows*d))
 	m.first.load(m.x, m.rows)
 	m.each(func(e, from, rows int) {
 		m.first.product(m.gate, gate, e, from, rows, kernels.M(m.gu[from*2*f:], 2*f))
 		m.first.product(m.up, up, e, from, rows, kernels.M(m.gu[from*2*f+f:], 2*f))
+		m.profile.Lap(profile.Product(profile.LinearForward, rows, 2*f, d))
 	})
 	kernels.Gate(m.gu, m.rows, f, m.act, m.a)
+	m.profile.Lap(profile.Memory(profile.Gate, 3*m.rows*f))
 	m.second.load(m.a, m.rows)
 	m.each(func(e, from, rows int) {
 		m.second.product(m.down, down, e, from, rows, kernels.M(m.y[from*d:], d))
+		m.profile.Lap(profile.Product(profile.LinearForward, rows, d, f))
 	})
 	m.scatter(out, m.y)
 	kernels.DotScaleRows(out, nil, m.p, d, nil)
@@ -145,27 +153,34 @@ func (m *experts) backward(h, router, gate, up, down, grad []float32, aux float3
 	for i, r := range m.order {
 		m.dp[r] = m.sortedGrad[i]
 	}
+	m.profile.Lap(profile.Memory(profile.ExpertSorting, 2*m.rows*d))
 	m.each(func(e, from, rows int) {
 		kernels.Gemm(rows, f, d, kernels.M(m.dy[from*d:], d), kernels.M(down[e*d*f:], f), false, kernels.M(m.da[from*f:], f))
+		m.profile.Lap(profile.Product(profile.LinearDx, rows, f, d))
 	})
 	kernels.GateGrad(m.gu, m.da, m.rows, f, m.act, m.dgu)
+	m.profile.Lap(profile.Memory(profile.GateGradient, 5*m.rows*f))
 	for _, w := range [][]float32{dgate, dup, ddown} {
 		clear(w) // an expert without positions has no gradient
 	}
+	m.profile.Lap(profile.Memory(profile.ExpertSorting, len(dgate)+len(dup)+len(ddown)))
 	m.each(func(e, from, rows int) {
 		dg, du := kernels.M(m.dgu[from*2*f:], 2*f), kernels.M(m.dgu[from*2*f+f:], 2*f)
 		x := kernels.M(m.first.data[from*d:], d)
 		kernels.Gemm(f, d, rows, dg.T(), x, false, kernels.M(dgate[e*f*d:], d))
 		kernels.Gemm(f, d, rows, du.T(), x, false, kernels.M(dup[e*f*d:], d))
 		kernels.Gemm(d, f, rows, kernels.M(m.dy[from*d:], d).T(), kernels.M(m.second.data[from*f:], f), false, kernels.M(ddown[e*d*f:], f))
+		m.profile.Lap(profile.Product(profile.LinearDw, 3*f, d, rows))
 		dx := kernels.M(m.dx[from*d:], d)
 		kernels.Gemm(rows, d, f, dg, kernels.M(gate[e*f*d:], d), false, dx)
 		kernels.Gemm(rows, d, f, du, kernels.M(up[e*f*d:], d), true, dx)
+		m.profile.Lap(profile.Product(profile.LinearDx, rows, d, 2*f))
 	})
 	m.scatter(dh, m.dx)
 	for e, share := range m.share {
 		m.bias[e] = aux * float32(k) * share / float32(m.rows)
 	}
+	m.profile.Lap(profile.Memory(profile.ExpertSorting, 2*m.rows*d))
 	kernels.RouteGrad(m.prob, m.choice, m.dp, m.bias, m.dz)
 	kernels.Gemm(k, d, m.rows, kernels.M(m.dz, k).T(), kernels.M(h, d), false, kernels.M(drouter, d))
 	kernels.Gemm(m.rows, d, k, kernels.M(m.dz, k), kernels.M(router, d), true, kernels.M(dh, d))

@@ -5,6 +5,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 )
 
 // gatedUp is the first half of the feed-forward: act(gate x) * (up x), [n, d_ff].
@@ -16,23 +17,24 @@ func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorg
 		acts.load(floats(in[0]), n)
 		acts.product(gate, floats(in[1]), 0, 0, n, kernels.M(gu, 2*f))
 		acts.product(up, floats(in[2]), 0, 0, n, kernels.M(gu[f:], 2*f))
+		b.opt.Profile.Lap(profile.Product(profile.LinearForward, n, 2*f, d))
 		kernels.Gate(gu, n, f, act, y)
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
-		dgu := b.node(name+".dgu", tensor.Shape{n, 2 * f}, func(in []gorgonia.Value, dgu []float32) {
+		dgu := b.node(name+".dgu", profile.Memory(profile.GateGradient, 5*n*f), tensor.Shape{n, 2 * f}, func(in []gorgonia.Value, dgu []float32) {
 			kernels.GateGrad(gu, floats(in[0]), n, f, act, dgu)
 		}, nil, fixed(grad))
-		dx := b.node(name+".dx", tensor.Shape{n, d}, func(in []gorgonia.Value, dx []float32) {
+		dx := b.node(name+".dx", profile.Product(profile.LinearDx, n, d, 2*f), tensor.Shape{n, d}, func(in []gorgonia.Value, dx []float32) {
 			g := floats(in[0])
 			kernels.Gemm(n, d, f, kernels.M(g, 2*f), kernels.M(floats(in[1]), d), false, kernels.M(dx, d))
 			kernels.Gemm(n, d, f, kernels.M(g[f:], 2*f), kernels.M(floats(in[2]), d), true, kernels.M(dx, d))
 		}, nil, fixed(dgu), fixed(gate.node), fixed(up.node))
 		part := func(which string, from int) *gorgonia.Node {
-			return b.node(name+which, tensor.Shape{f, d}, func(in []gorgonia.Value, dw []float32) {
+			return b.node(name+which, profile.Product(profile.LinearDw, f, d, n), tensor.Shape{f, d}, func(in []gorgonia.Value, dw []float32) {
 				kernels.Gemm(f, d, n, kernels.M(floats(in[0])[from:], 2*f).T(), kernels.M(acts.data, d), false, kernels.M(dw, d))
 			}, nil, fixed(dgu))
 		}
 		return gorgonia.Nodes{dx, part(".dgate", 0), part(".dup", f)}
 	}
-	return b.node(name, tensor.Shape{n, f}, forward, grad, wrt(x), wrt(gate.node), wrt(up.node))
+	return b.node(name, profile.Memory(profile.Gate, 3*n*f), tensor.Shape{n, f}, forward, grad, wrt(x), wrt(gate.node), wrt(up.node))
 }

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat"
 )
@@ -71,7 +72,7 @@ func (o *goldenOperation) weighted(y *gorgonia.Node) *gorgonia.Node {
 	}
 	shape := y.Shape().Clone()
 	grad := func(_, _ *gorgonia.Node) gorgonia.Nodes {
-		return gorgonia.Nodes{o.node("golden.dy", shape, func(_ []gorgonia.Value, out []float32) { copy(out, dy) }, nil, fixed(y))}
+		return gorgonia.Nodes{o.node("golden.dy", profile.Cost{}, shape, func(_ []gorgonia.Value, out []float32) { copy(out, dy) }, nil, fixed(y))}
 	}
 	do := func(in []gorgonia.Value) (gorgonia.Value, error) {
 		sum := float32(0)

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat"
 )
@@ -20,6 +21,8 @@ type Options struct {
 	Exact      bool // logits bit-equal to the engine's: products on integer codes
 	Float      bool // nothing is quantised
 	Logits     bool // keep all logits (not with Train)
+
+	Profile *profile.Profile // where the time of the runs is charged, or nil
 }
 
 // Graph is a model ready to run on batches of one shape.

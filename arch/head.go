@@ -6,6 +6,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -58,15 +59,18 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 				logits = logits[from*v:]
 			}
 			acts.product(w, weights, 0, from, rows, kernels.M(logits, v))
+			b.opt.Profile.Lap(profile.Product(profile.HeadProduct, rows, v, d))
 			nll := h.nll[from : from+rows]
 			kernels.CrossEntropy(logits, targets[from:from+rows], v, b.opt.Train, weight, nll)
 			for _, l := range nll {
 				h.loss += float64(l)
 			}
+			b.opt.Profile.Lap(profile.Memory(profile.HeadSoftmax, 2*rows*v))
 			if b.opt.Train {
 				grad := kernels.M(logits, v)
 				kernels.Gemm(rows, d, v, grad, kernels.M(weights, d), false, kernels.M(h.dx[from*d:], d))
 				kernels.Gemm(v, d, rows, grad.T(), kernels.M(acts.data[from*d:], d), from > 0, kernels.M(h.dw, d))
+				b.opt.Profile.Lap(profile.Product(profile.HeadGradient, rows, v, 2*d))
 			}
 		}
 		h.loss /= float64(max(count, 1))
@@ -74,7 +78,7 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 	}
 	// The blocks' gradients are those of the loss itself; what comes down from above scales them.
 	scaled := func(name string, out []float32, shape tensor.Shape, loss, grad *gorgonia.Node) *gorgonia.Node {
-		return b.nodeInto(name, shape, out, func(in []gorgonia.Value, out []float32) {
+		return b.nodeInto(name, profile.Cost{}, shape, out, func(in []gorgonia.Value, out []float32) {
 			if f := in[0].Data().(float32); f != 1 {
 				kernels.Scale(out, f)
 			}

@@ -8,17 +8,21 @@ import (
 	"github.com/chewxy/hm"
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
+
+	"github.com/chiplm/chiplm/arch/profile"
 )
 
 // op is one coarse operation of the graph, a node of its own: it owns the buffer of its result. Its name is unique in
 // the graph, so that Gorgonia never merges two of them.
 type op struct {
-	name  string
-	types []hm.Type // of the inputs, then of the result
-	shape tensor.Shape
-	diff  []bool
-	do    func(in []gorgonia.Value) (gorgonia.Value, error)
-	grad  func(out, grad *gorgonia.Node) (gorgonia.Nodes, error)
+	name    string
+	types   []hm.Type // of the inputs, then of the result
+	shape   tensor.Shape
+	diff    []bool
+	do      func(in []gorgonia.Value) (gorgonia.Value, error)
+	grad    func(out, grad *gorgonia.Node) (gorgonia.Nodes, error)
+	profile *profile.Profile // or nil
+	cost    profile.Cost     // of do, but for parts that it charges itself
 }
 
 // Arity is the number of inputs.
@@ -40,7 +44,10 @@ func (o *op) Do(in ...gorgonia.Value) (v gorgonia.Value, err error) {
 	if len(in) != o.Arity() {
 		return nil, fmt.Errorf("operation %s: %d inputs where %d belong", o.name, len(in), o.Arity())
 	}
-	return o.do(in)
+	o.profile.Lap(profile.Cost{}) // what came before was the machine's
+	v, err = o.do(in)
+	o.profile.Lap(o.cost)
+	return v, err
 }
 
 // DiffWRT says for which inputs there is a gradient.
@@ -75,6 +82,21 @@ func (o *op) Hashcode() uint32 {
 
 // String is the name for messages.
 func (o *op) String() string { return o.name }
+
+// profiled is an operation of another package with its time charged to a profile.
+type profiled struct {
+	gorgonia.SDOp
+	profile *profile.Profile
+	cost    profile.Cost
+}
+
+// Do runs the operation.
+func (p profiled) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
+	p.profile.Lap(profile.Cost{})
+	v, err := p.SDOp.Do(in...)
+	p.profile.Lap(p.cost)
+	return v, err
+}
 
 // floats are the elements of a float32 tensor; a value of another type panics, and [op.Do] makes that an error.
 func floats(v gorgonia.Value) []float32 { return v.Data().([]float32) }

@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/kernels"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -24,17 +25,18 @@ func (b *builder) perLayer(projection *gorgonia.Node) *gorgonia.Node {
 	scaled, inv := make([]float32, n*width), make([]float32, n*mix.Layers)
 	forward := func(in []gorgonia.Value, e []float32) {
 		kernels.Gather(floats(in[2]), ints(in[3]), width, t.Quant, b.tableMode(), e)
+		b.opt.Profile.Lap(profile.Memory(profile.Embedding, 2*n*width))
 		mix.Forward(floats(in[0]), floats(in[1]), e, n, scaled, inv, e)
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		dgain := make([]float32, mix.Dim)
-		dx := b.node("ple.dx", tensor.Shape{n, width}, func(in []gorgonia.Value, dx []float32) {
+		dx := b.node("ple.dx", profile.Memory(profile.PLEMixGradient, 3*n*width), tensor.Shape{n, width}, func(in []gorgonia.Value, dx []float32) {
 			mix.Grad(scaled, floats(in[1]), inv, floats(in[0]), n, dx, dgain)
 		}, nil, fixed(grad), fixed(gain))
-		dg := b.nodeInto("ple.dgain", tensor.Shape{mix.Dim}, dgain, nil, nil, fixed(dx))
+		dg := b.nodeInto("ple.dgain", profile.Cost{}, tensor.Shape{mix.Dim}, dgain, nil, nil, fixed(dx))
 		return gorgonia.Nodes{dx, dg, b.scatter(t, grad, mix.TableScale*mix.Mix, nil), nil}
 	}
-	return b.node("ple", tensor.Shape{n, width}, forward, grad, wrt(projection), wrt(gain), wrt(table), fixed(b.ids))
+	return b.node("ple", profile.Memory(profile.PLEMix, 3*n*width), tensor.Shape{n, width}, forward, grad, wrt(projection), wrt(gain), wrt(table), fixed(b.ids))
 }
 
 // perLayerGate is gelu(g) * e_l for one layer, [n, ple_dim]. The layers fill one gradient buffer for e; differentiation
@@ -51,7 +53,7 @@ func (b *builder) perLayerGate(name string, layer int, g, e *gorgonia.Node) *gor
 			b.pleGrad = make([]float32, n*width)
 		}
 		de := b.pleGrad
-		dg := b.node(name+".dg", tensor.Shape{n, p}, func(in []gorgonia.Value, dg []float32) {
+		dg := b.node(name+".dg", profile.Memory(profile.PLEGateGradient, 5*n*p), tensor.Shape{n, p}, func(in []gorgonia.Value, dg []float32) {
 			kernels.GELUMulGrad(floats(in[1]), slice(floats(in[2])), floats(in[0]), n, p, dg, slice(de))
 		}, nil, fixed(grad), fixed(g), fixed(e))
 		b.pleParts = append(b.pleParts, dg)
@@ -62,7 +64,7 @@ func (b *builder) perLayerGate(name string, layer int, g, e *gorgonia.Node) *gor
 		for _, n := range b.pleParts {
 			parts = append(parts, fixed(n))
 		}
-		return gorgonia.Nodes{dg, b.nodeInto("ple.de", tensor.Shape{n, width}, de, nil, nil, parts...)}
+		return gorgonia.Nodes{dg, b.nodeInto("ple.de", profile.Cost{}, tensor.Shape{n, width}, de, nil, nil, parts...)}
 	}
-	return b.node(name, tensor.Shape{n, p}, forward, grad, wrt(g), input{e, layer == 0})
+	return b.node(name, profile.Memory(profile.PLEGate, 3*n*p), tensor.Shape{n, p}, forward, grad, wrt(g), input{e, layer == 0})
 }

@@ -15,6 +15,8 @@ import (
 	"unsafe"
 
 	"gorgonia.org/gorgonia"
+
+	"github.com/chiplm/chiplm/arch/profile"
 )
 
 // errWeightNotFinite says that an update made a weight infinite or NaN.
@@ -36,8 +38,9 @@ type AdamW struct {
 	GradScale   float64 // every gradient is multiplied by it first: averaging and clipping; 0 is taken as 1
 	Threads     int     // goroutines a step may use; 0 is taken as 1
 
-	steps int // steps taken
-	m, v  [][]float32
+	steps    int // steps taken
+	m, v     [][]float32
+	profiles []*profile.Profile // nil, or one a thread
 }
 
 var _ gorgonia.Solver = (*AdamW)(nil)
@@ -136,24 +139,40 @@ func (a *AdamW) update(i int, w, g []float32, matrix bool, k adamwCoefficients) 
 	m, v := a.m[i], a.v[i]
 	threads := min(a.Threads, (len(w)+adamwRange-1)/adamwRange)
 	if threads <= 1 {
-		return adamwPass(w, m, v, g, k)
+		ok := adamwPass(w, m, v, g, k)
+		a.lap(0, adamwCost(len(w)))
+		return ok
 	}
-	return adamwThreads(threads, w, m, v, g, k)
+	return a.passThreads(threads, w, m, v, g, k)
 }
 
-// adamwThreads has goroutines take ranges of the tensor until none is left.
-func adamwThreads(threads int, w, m, v, g []float32, k adamwCoefficients) bool {
+// adamwCost is that of n elements: weight and moments read and written, gradient read.
+func adamwCost(n int) profile.Cost { return profile.Memory(profile.Optimiser, 7*n) }
+
+// lap charges the time of a thread to its profile, if there is one.
+func (a *AdamW) lap(thread int, c profile.Cost) {
+	if thread < len(a.profiles) {
+		a.profiles[thread].Lap(c)
+	}
+}
+
+// passThreads has goroutines take ranges of the tensor until none is left.
+func (a *AdamW) passThreads(threads int, w, m, v, g []float32, k adamwCoefficients) bool {
 	var next atomic.Int64
 	var bad atomic.Bool
 	var wg sync.WaitGroup
-	for range threads {
+	for i := range threads {
 		wg.Go(func() {
+			a.lap(i, profile.Cost{Kind: profile.Waiting})
+			done := 0
+			defer func() { a.lap(i, adamwCost(done)) }()
 			for {
 				lo := int(next.Add(1)-1) * adamwRange
 				if lo >= len(w) {
 					return
 				}
 				hi := min(lo+adamwRange, len(w))
+				done += hi - lo
 				if !adamwPass(w[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], k) {
 					bad.Store(true)
 				}
@@ -161,6 +180,7 @@ func adamwThreads(threads int, w, m, v, g []float32, k adamwCoefficients) bool {
 		})
 	}
 	wg.Wait()
+	a.lap(0, profile.Cost{Kind: profile.Waiting}) // for the others
 	return !bad.Load()
 }
 

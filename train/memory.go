@@ -41,7 +41,11 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 	return params + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
 }
 
-// checkMemory refuses a training that needs more memory than is free.
+// CheckMemory refuses a training that needs more memory than this process may still take.
+func CheckMemory(cfg *configs.Config, workers int) error {
+	return checkMemory(cfg, workers, freeMemory())
+}
+
 func checkMemory(cfg *configs.Config, workers int, free memory) error {
 	need := predictMemory(cfg, workers)
 	if free.bytes == 0 || need <= free.bytes {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/data/usage"
 )
 
 // Options is what a person asks of `chiplm train`. Empty fields mean the default, or on resume what the run was
@@ -31,16 +32,16 @@ const (
 	DefaultCorpus = "builtin"
 )
 
-// workers settles how many workers there are.
-func (o Options) workers(microBatches int) (int, error) {
-	if o.Workers < 0 {
-		return 0, fmt.Errorf("--workers: %d: give 1 or more, or leave it out for one a processor", o.Workers)
+// Workers settles how many workers there are: as many as asked for, one a processor when that is 0, and no more than a
+// step has micro-batches. It refuses a negative number.
+func Workers(asked, microBatches int) (int, error) {
+	if asked < 0 {
+		return 0, usage.Errorf("--workers: %d: give 1 or more, or leave it out for one a processor", asked)
 	}
-	n := o.Workers
-	if n == 0 {
-		n = runtime.NumCPU()
+	if asked == 0 {
+		asked = runtime.NumCPU()
 	}
-	return min(n, microBatches), nil
+	return min(asked, microBatches), nil
 }
 
 // resumeDir finds the folder of the run to resume. Whether its checkpoints can be read is for loading to say: a run that

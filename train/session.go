@@ -128,11 +128,11 @@ func (s *session) settle(o Options, say note) (err error) {
 	if s.plan, err = NewPlan(s.cfg); err != nil {
 		return err
 	}
-	if s.workers, err = o.workers(s.plan.MicroBatches); err != nil {
+	if s.workers, err = Workers(o.Workers, s.plan.MicroBatches); err != nil {
 		return err
 	}
 	printBudget(say, s.cfg, s.plan, s.workers)
-	return checkMemory(s.cfg, s.workers, freeMemory())
+	return CheckMemory(s.cfg, s.workers)
 }
 
 // refuseExisting refuses to start a run where checkpoints are, be they readable or not: they are not this run's to

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/arch/profile"
 )
 
 // Sequences gives training sequences by their number. The n-th is always the same. It serves several goroutines at
@@ -41,6 +42,7 @@ type Team struct {
 type worker struct {
 	graph        Graph
 	ids, targets []int32
+	profile      *profile.Profile // or nil
 }
 
 // errNotFinite is wrapped by every error that says a loss or a gradient is NaN or infinite.
@@ -64,7 +66,9 @@ func (t *Team) build(ctx context.Context, builder Builder, opt arch.Options) err
 	errs := make([]error, len(t.workers))
 	var wg sync.WaitGroup
 	for i, w := range t.workers {
-		wg.Go(func() { w.graph, errs[i] = buildGraph(ctx, builder, opt) })
+		own := opt
+		own.Profile = w.profile
+		wg.Go(func() { w.graph, errs[i] = buildGraph(ctx, builder, own) })
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -98,6 +102,7 @@ func (t *Team) step(ctx context.Context, first int64) (loss, aux float64, err er
 			wg.Go(func() { t.work(ctx, w, first, &next) })
 		}
 		wg.Wait()
+		t.idle() // until the last was done
 	}
 	if t.err != nil {
 		return 0, 0, t.err
@@ -107,6 +112,16 @@ func (t *Team) step(ctx context.Context, first int64) (loss, aux float64, err er
 		aux += t.aux[i]
 	}
 	return loss / float64(t.micro), aux / float64(t.micro), nil
+}
+
+// idle charges the time of several workers up to here to waiting.
+func (t *Team) idle() {
+	if len(t.workers) == 1 {
+		return // there is nobody to wait for
+	}
+	for _, w := range t.workers {
+		w.profile.Lap(profile.Cost{Kind: profile.Waiting})
+	}
 }
 
 // work runs micro-batches until none is left. A worker takes the next one, so that no slow worker holds the others up;
@@ -149,10 +164,12 @@ func (t *Team) runOne(w *worker, first int64, i int) error {
 
 // take waits for micro-batch i's turn and adds its gradient. It says whether to go on.
 func (t *Team) take(i int, w *worker, err error) bool {
+	w.profile.Lap(profile.Cost{})
 	t.mu.Lock()
 	for t.turn != i && t.err == nil {
 		t.cond.Wait()
 	}
+	w.profile.Lap(profile.Cost{Kind: profile.Waiting})
 	if t.err == nil {
 		t.err = err
 	}
@@ -163,13 +180,17 @@ func (t *Team) take(i int, w *worker, err error) bool {
 		return false
 	}
 	// Only the micro-batch whose turn it is gets here.
+	values := 0 // read and written
 	for j, g := range w.graph.Gradients() {
 		if i == 0 {
 			copy(t.params[j].gradient, g)
+			values += 2 * len(g)
 		} else {
 			addTo(t.params[j].gradient, g)
+			values += 3 * len(g)
 		}
 	}
+	w.profile.Lap(profile.Memory(profile.GradientSum, values))
 	t.mu.Lock()
 	t.turn++
 	t.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -141,6 +142,7 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	if err := t.solver.Step(t.values); err != nil {
 		return StepResult{}, err
 	}
+	t.team.idle() // while one thread updated small tensors
 	t.step++
 	t.sequences += t.plan.SequencesPerStep
 	r.Elapsed = time.Since(start)
@@ -156,6 +158,7 @@ func (t *Trainer) gradNorm() (float64, error) {
 			return 0, fmt.Errorf("the first tensor that is %w: the gradient of %s", errNotFinite, p.name)
 		}
 		sum += s
+		t.team.workers[0].profile.Lap(profile.Memory(profile.Optimiser, len(p.gradient)))
 	}
 	return math.Sqrt(sum) / float64(t.plan.MicroBatches), nil
 }
@@ -167,6 +170,20 @@ func clipScale(norm, clip float64) float64 {
 		return 1
 	}
 	return min(1, clip/(norm+1e-6))
+}
+
+// Profile has every worker keep a profile from the next step on, and returns them. They are read between steps only.
+// A profile records, it changes no result.
+func (t *Trainer) Profile() []*profile.Profile {
+	var all []*profile.Profile
+	for _, w := range t.team.workers {
+		w.profile = &profile.Profile{}
+		w.profile.Start(time.Now())
+		all = append(all, w.profile)
+	}
+	t.solver.profiles = all
+	t.built = false // graphs are built with their profile
+	return all
 }
 
 // Close gives the graphs up.

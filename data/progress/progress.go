@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -16,10 +17,11 @@ import (
 // aside is the room that percentage, a bar that can be told as one, rate and times need beside the label.
 const aside = 48
 
-// Bytes shows progress over a number of bytes. It is not safe for concurrent use.
-type Bytes struct {
+// Bar shows progress over a number of bytes or steps. It is not safe for concurrent use.
+type Bar struct {
 	w     io.Writer
 	label string
+	steps bool      // not bytes
 	next  time.Time // of the next plain line
 	now   func() time.Time
 
@@ -30,22 +32,27 @@ type Bytes struct {
 // every is the time between two plain lines.
 const every = 10 * time.Second
 
-// NewBytes shows progress on w, which is standard error as a rule.
-func NewBytes(w io.Writer, label string) *Bytes {
-	b := &Bytes{w: w, label: label, now: time.Now}
+// NewBytes shows progress over bytes on w, which is standard error as a rule.
+func NewBytes(w io.Writer, label string) *Bar { return newBar(w, label, false) }
+
+// NewSteps shows progress over steps.
+func NewSteps(w io.Writer, label string) *Bar { return newBar(w, label, true) }
+
+func newBar(w io.Writer, label string, steps bool) *Bar {
+	b := &Bar{w: w, label: label, steps: steps, now: time.Now}
 	b.next = b.now().Add(every)
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		b.terminal = f
 		b.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w),
 			progressbar.OptionSetDescription(cut(label, max(b.columns()-aside, 8))),
-			progressbar.OptionShowBytes(true), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionShowBytes(!steps), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish())
 	}
 	return b
 }
 
 // Update tells how much is done of the total; a total below 1 is unknown.
-func (b *Bytes) Update(done, total int64) {
+func (b *Bar) Update(done, total int64) {
 	if b.bar != nil {
 		if total > 0 && b.bar.GetMax64() != total {
 			b.bar.ChangeMax64(total)
@@ -58,14 +65,29 @@ func (b *Bytes) Update(done, total int64) {
 	}
 	b.next = b.now().Add(every)
 	if total > 0 {
-		fmt.Fprintf(b.w, "%s: %.1f of %.1f MB (%d %%)\n", b.label, float64(done)/1e6, float64(total)/1e6, 100*done/total)
+		fmt.Fprintf(b.w, "%s: %s of %s (%d %%)\n", b.label, b.number(done), b.amount(total), 100*done/total)
 	} else {
-		fmt.Fprintf(b.w, "%s: %.1f MB\n", b.label, float64(done)/1e6)
+		fmt.Fprintf(b.w, "%s: %s\n", b.label, b.amount(done))
 	}
 }
 
+// number is n in the unit that amount names.
+func (b *Bar) number(n int64) string {
+	if b.steps {
+		return strconv.FormatInt(n, 10)
+	}
+	return fmt.Sprintf("%.1f", float64(n)/1e6)
+}
+
+func (b *Bar) amount(n int64) string {
+	if b.steps {
+		return b.number(n) + " steps"
+	}
+	return b.number(n) + " MB"
+}
+
 // Note prints a line without disturbing the bar. On a terminal it is cut to the width of that.
-func (b *Bytes) Note(text string) {
+func (b *Bar) Note(text string) {
 	text = b.label + ": " + text
 	if b.bar != nil {
 		_ = b.bar.Clear()
@@ -75,7 +97,7 @@ func (b *Bytes) Note(text string) {
 }
 
 // columns is the width of the terminal.
-func (b *Bytes) columns() int {
+func (b *Bar) columns() int {
 	if width, _, err := term.GetSize(int(b.terminal.Fd())); err == nil && width > 0 {
 		return width
 	}
@@ -92,7 +114,7 @@ func cut(text string, width int) string {
 }
 
 // Done takes the bar away.
-func (b *Bytes) Done() {
+func (b *Bar) Done() {
 	if b.bar != nil {
 		_ = b.bar.Clear()
 		_ = b.bar.Exit()

@@ -32,3 +32,16 @@ func TestPlainLinesNowAndThen(t *testing.T) {
 		t.Errorf("of an unknown total: %q", out.String())
 	}
 }
+
+func TestStepsAreCounted(t *testing.T) {
+	var out strings.Builder
+	b := NewSteps(&out, "work")
+	b.next = b.now()
+	b.Update(3, 12)
+	b.next = b.now()
+	b.Update(4, 0)
+	b.Done()
+	if out.String() != "work: 3 of 12 steps (25 %)\nwork: 4 steps\n" {
+		t.Errorf("lines are\n%s", out.String())
+	}
+}

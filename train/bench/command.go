@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/progress"
+	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/train"
+)
+
+// Command is `chiplm bench`.
+func Command() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Measure speed on this machine, and where the time goes",
+	}
+	cmd.AddCommand(trainCommand())
+	return cmd
+}
+
+func trainCommand() *cobra.Command {
+	var o Options
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "train",
+		Short: "Measure how fast a model trains, and what the time goes to",
+		Long: `Take optimiser steps as train does - graphs, sum of gradients, update - and tell how fast they were
+and what the time went to. No corpus is needed: token ids are drawn with a fixed seed, the id k with
+a probability proportional to 1/(k+1), much as often as words of a text occur. Quantisation is on
+from the first step, whatever quant.start_step says. One step before those that count builds the
+graphs. Nothing is saved.
+
+The peak that the speed is held against is the product of 1024 x 1024 matrices by the BLAS library,
+on one thread for each worker, all at the same time: the best of some rounds before and after.
+
+CHIPLM_SIMD chooses the path: the instruction set that our own loops run on.
+
+The table has a row for each kind of work. Its time is added up over the workers, so that all rows
+together are the workers' number times the time of a step; what no other row explains is "graph
+machine and rest". Quantisation of activations counts apart, but for that inside attention. Rates
+are those of one worker. GFLOP/s count the nominal model arithmetic of products: two operations
+for each weight and token, three times in training, and causal attention without what is masked.
+GB/s count what element-wise work must read and write once.`,
+		Example: `  chiplm bench train
+  chiplm bench train --config demo.yaml --workers 1 --steps 50
+  chiplm bench train --set d_model=256 --set n_layers=4 --json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Steps < 0 {
+				return usage.Errorf("--steps %d: give 1 or more, or leave it out for about %.0f s", o.Steps, defaultTime.Seconds())
+			}
+			bar := progress.NewSteps(cmd.ErrOrStderr(), "bench train")
+			r, err := Train(cmd.Context(), o, bar.Update)
+			bar.Done()
+			if cause := cmd.Context().Err(); cause != nil {
+				return fmt.Errorf("the measurement was stopped: %w", cause)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return jsonout.Write(cmd.OutOrStdout(), r)
+			}
+			return r.write(cmd.OutOrStdout())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Config, "config", train.DefaultConfig, "model `file`, or the name of a built-in one")
+	f.StringArrayVar(&o.Sets, "set", nil, "override a `key=value` of the model file, such as d_model=256; may be repeated")
+	f.IntVar(&o.Workers, "workers", 0, "workers that run micro-batches at the same time (default: one a processor)")
+	f.IntVar(&o.Steps, "steps", 0, "steps that count (default: as many as take about 10 s, at least two)")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	complete := cobra.FixedCompletions(configs.Builtin(), cobra.ShellCompDirectiveDefault) // files as well
+	if err := cmd.RegisterFlagCompletionFunc("config", complete); err != nil {
+		panic(err) // the flag is defined above
+	}
+	return cmd
+}

@@ -1,0 +1,15 @@
+package bench
+
+import "golang.org/x/sys/unix"
+
+// cpuModel is the name of the processor, or "" where it is not known.
+func cpuModel() string {
+	name, err := unix.Sysctl("machdep.cpu.brand_string")
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// residentBytes is not known here.
+func residentBytes() int64 { return 0 }
