@@ -23,7 +23,13 @@ func (b *builder) attention(name string, qkv *gorgonia.Node) *gorgonia.Node {
 	// A position sees (seq+1)/2 keys in the mean, itself included: scores and weighted sum cost 2*d_model for each.
 	cost := profile.Product(profile.Attention, b.rows, c.DModel, b.opt.Seq+1)
 	costGrad := profile.Product(profile.AttentionGradient, b.rows, 2*c.DModel, b.opt.Seq+1)
-	forward := func(in []gorgonia.Value, y []float32) { a.Forward(floats(in[0]), y) }
+	forward := func(in []gorgonia.Value, y []float32) {
+		if b.opt.Train {
+			a.Forward(floats(in[0]), y)
+		} else {
+			a.Score(b.sequences.lengths, floats(in[0]), y)
+		}
+	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		return gorgonia.Nodes{b.node(name+".dqkv", costGrad, tensor.Shape{b.rows, 3 * c.DModel}, func(in []gorgonia.Value, dqkv []float32) {
 			a.Grad(floats(in[1]), floats(in[0]), dqkv)

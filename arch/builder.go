@@ -29,6 +29,7 @@ type builder struct {
 	traces []trace // results of operations, in the order in which they were made
 	err    error
 
+	sequences      *sequences
 	cosines, sines []float32
 	headGrad       *gorgonia.Node   // gradient of a tied head with respect to the token embedding
 	pleGrad        []float32        // gradient of the per-layer embeddings, filled layer by layer

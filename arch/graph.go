@@ -37,7 +37,11 @@ type Graph struct {
 	traces  []trace
 	head    *head
 	routers []*experts
+	current *sequences
 }
+
+// sequences says how a graph's batch divides into sequences in the run under way.
+type sequences struct{ lengths []int }
 
 // building guards the nodes that Gorgonia shares between graphs while they are built.
 var building sync.Mutex
@@ -102,7 +106,7 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 		}
 	}()
 	b = &builder{cfg: cfg, opt: opt, graph: gorgonia.NewGraph(), rows: n, params: map[string]*gorgonia.Node{},
-		specs: map[string]configs.Tensor{}, quant: map[string]*weight{}}
+		specs: map[string]configs.Tensor{}, quant: map[string]*weight{}, sequences: &sequences{}}
 	g = &Graph{opt: opt, vocab: cfg.VocabSize, weights: w, ids: make([]int32, n), targets: make([]int32, n)}
 	var params gorgonia.Nodes
 	for i, t := range cfg.Tensors() {
@@ -129,7 +133,7 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 		return nil, err
 	}
 	g.vm = gorgonia.NewTapeMachine(b.graph)
-	g.traces, g.head, g.routers = b.traces, b.head, b.routers
+	g.traces, g.head, g.routers, g.current = b.traces, b.head, b.routers, b.sequences
 	return g, nil
 }
 
@@ -155,6 +159,35 @@ func distinct(g *gorgonia.ExprGraph) error {
 // over the targets that are not negative; the load-balancing loss of experts is separate, see [Graph.AuxLoss].
 // It fails when an id is outside the vocabulary; a result that is not finite is not an error here.
 func (g *Graph) Run(ids, targets []int32) (loss float64, err error) {
+	g.current.lengths = g.current.lengths[:0]
+	for range g.opt.Batch {
+		g.current.lengths = append(g.current.lengths, g.opt.Seq)
+	}
+	return g.run(ids, targets)
+}
+
+// RunSequences is Run on other sequences than Batch of length Seq: lengths says how many positions each has, from 1 to
+// Seq, and they fill Batch*Seq one after another. What a position gets does not depend on how they are put together
+// (except for rounding where simd.Library computes the products). Not with Train.
+func (g *Graph) RunSequences(ids, targets []int32, lengths []int) (loss float64, err error) {
+	if g.opt.Train {
+		return 0, errors.New("run graph: a graph for training has sequences of one length")
+	}
+	sum := 0
+	for i, n := range lengths {
+		if n < 1 || n > g.opt.Seq {
+			return 0, fmt.Errorf("run graph: sequence %d has %d positions, where 1 to %d are possible", i, n, g.opt.Seq)
+		}
+		sum += n
+	}
+	if sum != len(g.ids) {
+		return 0, fmt.Errorf("run graph: sequences of %d positions in all, where a batch has %d", sum, len(g.ids))
+	}
+	g.current.lengths = append(g.current.lengths[:0], lengths...)
+	return g.run(ids, targets)
+}
+
+func (g *Graph) run(ids, targets []int32) (loss float64, err error) {
 	if len(ids) != len(g.ids) || len(targets) != len(g.targets) {
 		return 0, fmt.Errorf("run graph: %d ids and %d targets, where a batch has %d", len(ids), len(targets), len(g.ids))
 	}

@@ -87,6 +87,20 @@ func (g *fakeGraph) Run(ids, targets []int32) (float64, error) {
 	return g.loss, nil
 }
 
+func (g *fakeGraph) RunSequences(ids, targets []int32, lengths []int) (float64, error) {
+	sum := 0
+	for _, n := range lengths {
+		if n < 1 || n > g.opt.Seq {
+			return 0, errors.New("a sequence of an impossible length")
+		}
+		sum += n
+	}
+	if sum != len(ids) {
+		return 0, errors.New("the sequences do not fill the batch")
+	}
+	return g.Run(ids, targets)
+}
+
 func (g *fakeGraph) AuxLoss() float64       { return 0.5 }
 func (g *fakeGraph) Gradients() [][]float32 { return g.gradients }
 func (g *fakeGraph) NLL() []float32         { return g.nll }
@@ -124,6 +138,6 @@ func cloneAll(ws [][]float32) [][]float32 {
 	return out
 }
 
-func equalAll(a, b [][]float32) bool {
-	return slices.EqualFunc(a, b, func(x, y []float32) bool { return slices.Equal(x, y) })
+func equalAll[T comparable](a, b [][]T) bool {
+	return slices.EqualFunc(a, b, slices.Equal[[]T])
 }

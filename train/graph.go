@@ -10,6 +10,9 @@ import (
 type Graph interface {
 	// Run takes Batch*Seq ids and targets (a negative target is not scored) and returns the mean loss in nats.
 	Run(ids, targets []int32) (float64, error)
+	// RunSequences is Run on sequences of the given lengths, up to Seq, that fill Batch*Seq one after another. It is for
+	// graphs without gradients.
+	RunSequences(ids, targets []int32, lengths []int) (float64, error)
 	// AuxLoss is the load-balancing loss of the last Run, without its weight; 0 without experts.
 	AuxLoss() float64
 	// Gradients are those of the last Run, in the order of the weights, valid until the next Run.

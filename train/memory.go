@@ -22,9 +22,11 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 	const logitRows = 256 // whose logits exist at a time
 	d, f, p, l := float64(cfg.DModel), float64(cfg.DFF), float64(cfg.PLEDim), float64(cfg.NLayers)
 	h, t, params := float64(cfg.NHeads), float64(cfg.ContextLength), float64(cfg.Parameters())
-	layer, outside := 15*d+4*f+5*h, 2*d
+	layer, outside := 12*d+4*f, 2*d
+	heads := l * t * (3*d + 5*h) // of one sequence: scoring takes one after another through attention
 	if train {
 		params *= 2
+		heads = 0
 		layer, outside = 24*d+7*f+5*h+h*t, 4*d
 	}
 	switch {
@@ -38,7 +40,7 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 	if cfg.Experts > 1 {
 		layer += 4*d + 4*f + 3*float64(cfg.Experts)
 	}
-	return params + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
+	return params + heads + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
 }
 
 // CheckMemory refuses a training that needs more memory than this process may still take.

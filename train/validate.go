@@ -1,10 +1,12 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -15,9 +17,13 @@ import (
 
 // Validator scores held-out stories. Each story is cut into windows of the context length without overlap, each
 // starting from end-of-text; every token is scored once. The closing end-of-text is not charged.
+//
+// Windows are as long as what they score. They stand one after another in micro-batches, with hardly a gap: the nats of
+// a token do not depend on where its window stands ([arch.Graph.RunSequences]).
 type Validator struct {
 	batch, context int
-	ids, targets   []int32 // whole micro-batches of windows
+	windows        []window
+	batches        []packed
 	Stories        int
 	Tokens         int64 // scored
 	Bytes          int64 // of the stories, before tokenising
@@ -25,7 +31,19 @@ type Validator struct {
 
 	graphs []Graph
 	float  bool
-	nats   []float64 // of each window
+}
+
+// window is a stretch of a story.
+type window struct {
+	ids, targets []int32
+	nats         float64 // of the targets, in the last run
+}
+
+// packed is a micro-batch of windows: what a graph runs at a time.
+type packed struct {
+	ids, targets []int32 // Batch*Seq; behind the windows it is filled up with what is not scored
+	lengths      []int   // of the windows, then of the filling
+	windows      []*window
 }
 
 // NewValidator takes stories from the start of a corpus until they have the wanted number of tokens.
@@ -55,15 +73,14 @@ func NewValidator(ctx context.Context, c data.Corpus, enc Encoder, batch, contex
 	if v.Tokens == 0 {
 		return nil, errors.New("held-out stories: there is no token to score: give another file with --valid")
 	}
-	v.nats = make([]float64, len(v.ids)/context)
-	for len(v.ids)%(batch*context) != 0 { // the last micro-batch is filled with windows that are not scored
-		v.ids = append(v.ids, enc.EOT())
-		v.targets = append(v.targets, -1)
+	v.batches = pack(v.windows, batch*context)
+	for i := range v.batches {
+		v.batches[i].fill(batch*context, context, enc.EOT())
 	}
 	return v, nil
 }
 
-// add takes the windows of a story, without its closing end-of-text, and fills each up to the context.
+// add takes the windows of a story, without its closing end-of-text.
 func (v *Validator) add(story []int32, eot int32) error {
 	left := len(story)
 	return windows.Cut(story, eot, v.context, func(inputs, targets []int32) error {
@@ -72,14 +89,53 @@ func (v *Validator) add(story []int32, eot int32) error {
 			return nil // nothing but the closing end-of-text
 		}
 		left -= n
-		v.ids = append(v.ids, inputs[:n]...)
-		v.targets = append(v.targets, targets[:n]...)
-		for range v.context - n {
-			v.ids = append(v.ids, eot)
-			v.targets = append(v.targets, -1)
-		}
+		v.windows = append(v.windows, window{ids: slices.Clone(inputs[:n]), targets: slices.Clone(targets[:n])})
 		return nil
 	})
+}
+
+// pack puts windows into few micro-batches of at most size tokens: the longest first, each where it leaves the least
+// room ("best fit decreasing"; D. S. Johnson, "Near-optimal bin packing algorithms", 1973).
+func pack(windows []window, size int) []packed {
+	longest := make([]*window, len(windows))
+	for i := range windows {
+		longest[i] = &windows[i]
+	}
+	slices.SortStableFunc(longest, func(a, b *window) int { return cmp.Compare(len(b.ids), len(a.ids)) })
+	var batches []packed
+	withRoom := make([][]int, size+1) // withRoom[n] are the batches that have room for n tokens more
+	for _, w := range longest {
+		room := len(w.ids)
+		for room < size && len(withRoom[room]) == 0 {
+			room++
+		}
+		b := len(batches)
+		if stack := withRoom[room]; len(stack) > 0 {
+			b, withRoom[room] = stack[len(stack)-1], stack[:len(stack)-1]
+		} else {
+			batches = append(batches, packed{})
+		}
+		batches[b].add(w)
+		withRoom[room-len(w.ids)] = append(withRoom[room-len(w.ids)], b)
+	}
+	return batches
+}
+
+func (b *packed) add(w *window) {
+	b.ids, b.targets = append(b.ids, w.ids...), append(b.targets, w.targets...)
+	b.lengths = append(b.lengths, len(w.ids))
+	b.windows = append(b.windows, w)
+}
+
+// fill brings the micro-batch to its size with sequences of end-of-text.
+func (b *packed) fill(size, context int, eot int32) {
+	for len(b.ids) < size {
+		n := min(context, size-len(b.ids))
+		b.lengths = append(b.lengths, n)
+		for range n {
+			b.ids, b.targets = append(b.ids, eot), append(b.targets, -1)
+		}
+	}
 }
 
 // Score is the outcome of a validation.
@@ -91,12 +147,11 @@ type Score struct {
 // Run scores the stories with the weights of now, on the given number of workers. Sums run in the order of the
 // windows, so that the number of workers does not change them.
 func (v *Validator) Run(ctx context.Context, build Builder, workers int, float bool) (Score, error) {
-	batches := len(v.ids) / (v.batch * v.context)
 	if float != v.float {
 		v.Close()
 		v.float = float
 	}
-	workers = min(workers, batches)
+	workers = min(workers, len(v.batches))
 	for len(v.graphs) < workers {
 		g, err := buildGraph(ctx, build, arch.Options{Batch: v.batch, Seq: v.context, Float: float})
 		if err != nil {
@@ -111,11 +166,11 @@ func (v *Validator) Run(ctx context.Context, build Builder, workers int, float b
 		wg.Go(func() {
 			for errs[w] == nil {
 				b := int(next.Add(1) - 1)
-				if b >= batches {
+				if b >= len(v.batches) {
 					return
 				}
 				if errs[w] = ctx.Err(); errs[w] == nil {
-					errs[w] = v.score(v.graphs[w], b)
+					errs[w] = v.batches[b].score(v.graphs[w])
 				}
 			}
 		})
@@ -125,8 +180,8 @@ func (v *Validator) Run(ctx context.Context, build Builder, workers int, float b
 		return Score{}, err
 	}
 	sum := 0.0
-	for _, n := range v.nats {
-		sum += n
+	for i := range v.windows {
+		sum += v.windows[i].nats
 	}
 	if math.IsNaN(sum) || math.IsInf(sum, 0) {
 		return Score{}, fmt.Errorf("the loss of the held-out stories is %v; the first tensor that is %w: %s",
@@ -135,26 +190,18 @@ func (v *Validator) Run(ctx context.Context, build Builder, workers int, float b
 	return Score{Loss: sum / float64(v.Tokens), BPB: sum / math.Ln2 / float64(v.Bytes)}, nil
 }
 
-// score runs micro-batch b.
-func (v *Validator) score(g Graph, b int) error {
-	size := v.batch * v.context
-	targets := v.targets[b*size : (b+1)*size]
-	if _, err := g.Run(v.ids[b*size:(b+1)*size], targets); err != nil {
+// score runs the micro-batch and leaves the nats in its windows.
+func (b *packed) score(g Graph) error {
+	if _, err := g.RunSequences(b.ids, b.targets, b.lengths); err != nil {
 		return err
 	}
 	nll := g.NLL()
-	for w := range v.batch {
-		window := b*v.batch + w
-		if window >= len(v.nats) {
-			break
+	for _, w := range b.windows {
+		w.nats = 0
+		for _, n := range nll[:len(w.ids)] {
+			w.nats += float64(n)
 		}
-		sum := 0.0
-		for i := w * v.context; i < (w+1)*v.context; i++ {
-			if targets[i] >= 0 {
-				sum += float64(nll[i])
-			}
-		}
-		v.nats[window] = sum
+		nll = nll[len(w.ids):]
 	}
 	return nil
 }

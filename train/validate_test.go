@@ -11,6 +11,8 @@ import (
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/data"
+	"github.com/chiplm/chiplm/data/windows"
+	"github.com/chiplm/chiplm/qat/simd"
 )
 
 // byteTokens has a token for each of the bytes a to z, and end-of-text at 0.
@@ -59,23 +61,22 @@ func TestValidatorCutsStoriesIntoWindows(t *testing.T) {
 	if v.Stories != 3 || v.Tokens != 13 || v.Bytes != 13 {
 		t.Errorf("%d stories, %d tokens, %d bytes", v.Stories, v.Tokens, v.Bytes)
 	}
-	const none = -1
-	wantIDs := []int32{0, 1, 2, 3, 0, 5, 6, 0, 0, 24, 0, 0, 0, 1, 2, 3, 0, 0, 0, 0, 0, 0, 0, 0}
-	wantTargets := []int32{1, 2, 3, 4, 5, 6, 7, none, 24, 25, none, none, 1, 2, 3, 4,
-		none, none, none, none, none, none, none, none}
-	if !slices.Equal(v.ids, wantIDs) {
-		t.Errorf("ids     %v\nwant    %v", v.ids, wantIDs)
+	var ids, targets [][]int32
+	for _, w := range v.windows {
+		ids, targets = append(ids, w.ids), append(targets, w.targets)
 	}
-	if !slices.Equal(v.targets, wantTargets) {
-		t.Errorf("targets %v\nwant    %v", v.targets, wantTargets)
+	wantIDs := [][]int32{{0, 1, 2, 3}, {0, 5, 6}, {0, 24}, {0, 1, 2, 3}}
+	wantTargets := [][]int32{{1, 2, 3, 4}, {5, 6, 7}, {24, 25}, {1, 2, 3, 4}}
+	if !equalAll(ids, wantIDs) || !equalAll(targets, wantTargets) {
+		t.Errorf("ids     %v\nwant    %v\ntargets %v\nwant    %v", ids, wantIDs, targets, wantTargets)
 	}
 
 	cfg := tinyConfig()
 	m := &fakeModel{weights: tinyWeights(cfg)}
 	want := 0.0 // the fake model's loss at each scored target
-	for i, target := range wantTargets {
-		if target >= 0 {
-			want += float64(float32(math.Abs(math.Sin(float64(3*wantIDs[i] + target)))))
+	for i, targets := range wantTargets {
+		for j, target := range targets {
+			want += float64(float32(math.Abs(math.Sin(float64(3*wantIDs[i][j] + target)))))
 		}
 	}
 	for _, workers := range []int{1, 2, 7} {
@@ -93,7 +94,7 @@ func TestValidatorCutsStoriesIntoWindows(t *testing.T) {
 	if _, err := v.Run(t.Context(), m.build, 1, true); err != nil || len(m.built) != 3 || !m.built[2].Float {
 		t.Errorf("without quantisation: %v, %+v", err, m.built)
 	}
-	v.nats[0], m.fault = 0, func(_ []int32, g *fakeGraph) { g.nll[0], g.bad = float32(math.NaN()), "layers.0.qkv" }
+	m.fault = func(_ []int32, g *fakeGraph) { g.nll[0], g.bad = float32(math.NaN()), "layers.0.qkv" }
 	if _, err := v.Run(t.Context(), m.build, 1, true); err == nil || !strings.Contains(err.Error(), "layers.0.qkv") {
 		t.Errorf("got %v", err)
 	}
@@ -101,6 +102,109 @@ func TestValidatorCutsStoriesIntoWindows(t *testing.T) {
 	cancel()
 	if _, err := v.Run(ctx, m.build, 2, true); err == nil {
 		t.Error("a validation that was given up has a score")
+	}
+}
+
+// TestPackedWindowsScoreAsAlone holds a validation against the plain way: a graph for each window, a window at a time.
+func TestPackedWindowsScoreAsAlone(t *testing.T) {
+	if simd.Current() == simd.Library {
+		t.Skip("the library's order of summation depends on the sizes of the matrices")
+	}
+	cfg := tinyConfig()
+	cfg.VocabSize, cfg.ContextLength = 27, 16
+	w := &arch.Weights{Tensors: cfg.Tensors(), Data: tinyWeights(cfg)}
+	build := ArchBuilder(cfg, w)
+	rng := rand.New(rand.NewPCG(1, 0))
+	var stories listed
+	for range 30 {
+		story := make([]byte, 1+rng.IntN(40))
+		for i := range story {
+			story[i] = byte('a' + rng.IntN(26))
+		}
+		stories = append(stories, string(story))
+	}
+	v, err := NewValidator(t.Context(), stories, byteTokens{}, 3, cfg.ContextLength, 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	got, err := v.Run(t.Context(), build, 2, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sum, tokens := 0.0, 0
+	for _, story := range stories {
+		err := windows.Cut(byteTokens{}.Encode(nil, []byte(story)), 0, cfg.ContextLength, func(ids, targets []int32) error {
+			if targets[len(targets)-1] == 0 { // the closing end-of-text is not charged
+				ids, targets = ids[:len(ids)-1], targets[:len(targets)-1]
+			}
+			if len(ids) == 0 {
+				return nil
+			}
+			g, err := build(arch.Options{Batch: 1, Seq: len(ids)})
+			if err != nil {
+				return err
+			}
+			if _, err := g.Run(ids, targets); err != nil {
+				return err
+			}
+			nats := 0.0
+			for _, n := range g.NLL() {
+				nats += float64(n)
+			}
+			sum += nats
+			tokens += len(ids)
+			return g.Close()
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got.Loss != sum/float64(tokens) || int64(tokens) != v.Tokens {
+		t.Errorf("%v nats a token over %d, one window at a time %v over %d", got.Loss, v.Tokens, sum/float64(tokens), tokens)
+	}
+}
+
+// TestPack: every window is in one micro-batch, all of them are full to the end, and few are there.
+func TestPack(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 0))
+	for _, sequences := range []int{1, 4} {
+		const context = 64
+		size, total := sequences*context, 0
+		windows := make([]window, 500)
+		for i := range windows {
+			n := min(1+rng.IntN(100), context)
+			windows[i] = window{ids: make([]int32, n), targets: make([]int32, n)}
+			windows[i].ids[0] = int32(i)
+			total += n
+		}
+		batches := pack(windows, size)
+		if most := total*21/20/size + 1; len(batches) > most {
+			t.Errorf("%d tokens are in %d micro-batches of %d, at most %d are needed", total, len(batches), size, most)
+		}
+		seen := map[*window]bool{}
+		for _, b := range batches {
+			b.fill(size, context, 7)
+			if len(b.ids) != size || len(b.targets) != size {
+				t.Fatalf("a micro-batch of %d ids and %d targets", len(b.ids), len(b.targets))
+			}
+			at := 0
+			for i, n := range b.lengths {
+				if i < len(b.windows) {
+					w := b.windows[i]
+					if seen[w] || n != len(w.ids) || !slices.Equal(b.ids[at:at+n], w.ids) || !slices.Equal(b.targets[at:at+n], w.targets) {
+						t.Fatalf("window %d is not as it was, or there twice", w.ids[0])
+					}
+					seen[w] = true
+				} else if b.ids[at] != 7 || b.targets[at] != -1 || n > context {
+					t.Fatalf("the filling begins with %d, %d in a sequence of %d", b.ids[at], b.targets[at], n)
+				}
+				at += n
+			}
+		}
+		if len(seen) != len(windows) {
+			t.Errorf("%d of %d windows are there", len(seen), len(windows))
+		}
 	}
 }
 

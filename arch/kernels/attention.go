@@ -3,6 +3,8 @@ package kernels
 // #include "kernels.h"
 import "C"
 
+import "fmt"
+
 // MaxHeadDim is the widest head that attention computes.
 const MaxHeadDim = 1024
 
@@ -36,7 +38,10 @@ func NewAttention(s AttentionSpec) *Attention {
 	}
 	need("cosines", len(s.Cos), s.Seq*s.HeadDim/2)
 	need("sines", len(s.Sin), s.Seq*s.HeadDim/2)
-	rows := s.Batch * s.Heads * s.Seq
+	rows := s.Heads * s.Seq
+	if s.Train {
+		rows *= s.Batch // without a gradient, nothing of a sequence is needed after it
+	}
 	buf := func(n int) []float32 { return make([]float32, n) }
 	a := &Attention{batch: s.Batch, seq: s.Seq, heads: s.Heads, dim: s.HeadDim, cos: s.Cos, sin: s.Sin, norm: s.QKNorm,
 		eps: s.Eps, scale: s.Scale, mode: s.Mode, keep: s.Train,
@@ -54,12 +59,34 @@ func NewAttention(s AttentionSpec) *Attention {
 	return a
 }
 
-// Forward computes y [batch*seq, heads*dim] from qkv [batch*seq, 3*heads*dim].
+// Forward computes y [batch*seq, heads*dim] from qkv [batch*seq, 3*heads*dim]. It is for training: see [Attention.Score].
 func (a *Attention) Forward(qkv, y []float32) {
 	size := a.batch * a.seq * a.heads * a.dim
 	need("qkv", len(qkv), 3*size)
 	need("y", len(y), size)
-	C.k_attention(ptr(qkv), n(a.batch), n(a.seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin), C.float(a.eps),
+	need("prob", len(a.prob), a.batch*a.heads*a.seq*a.seq)
+	a.forward(a.batch, a.seq, qkv, y)
+}
+
+// Score is Forward without a gradient to come, on sequences of any lengths up to Seq, one after another. Rows of y
+// behind the last one stay as they are. A position's result does not depend on the sequences around its own, nor on
+// what follows it.
+func (a *Attention) Score(lengths []int, qkv, y []float32) {
+	width, row := a.heads*a.dim, 0
+	for _, seq := range lengths {
+		if seq < 1 || seq > a.seq {
+			panic(fmt.Sprintf("kernels: a sequence of %d positions, where 1 to %d are possible", seq, a.seq))
+		}
+		q, o := qkv[row*3*width:], y[row*width:]
+		need("qkv", len(q), seq*3*width)
+		need("y", len(o), seq*width)
+		a.forward(1, seq, q, o)
+		row += seq
+	}
+}
+
+func (a *Attention) forward(batch, seq int, qkv, y []float32) {
+	C.k_attention(ptr(qkv), n(batch), n(seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin), C.float(a.eps),
 		C.float(a.scale), C.int32_t(a.mode), flag(a.keep), ptr(a.q), ptr(a.k), ptr(a.v), ptr(a.sq), ptr(a.sk), ptr(a.sv),
 		ptr(a.rq), ptr(a.rk), ptr(a.prob), ptr(a.code), ptr(a.o), ptr(y))
 }

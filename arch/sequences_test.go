@@ -1,0 +1,81 @@
+package arch
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/chiplm/chiplm/qat/simd"
+)
+
+// TestSequencesPutTogetherScoreAsAlone: nats and logits of a position are the same bits in whatever batch its sequence
+// stands, and at whatever place.
+func TestSequencesPutTogetherScoreAsAlone(t *testing.T) {
+	if simd.Current() == simd.Library {
+		t.Skip("the library's order of summation depends on the sizes of the matrices")
+	}
+	batches := [][]int{{16, 16, 16}, {1, 16, 3, 16, 12}, {13, 2, 1, 7, 1, 16, 8}, {5, 5, 5, 5, 5, 5, 5, 5, 8}}
+	for name, cfg := range variants() {
+		for _, float := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				w := randomWeights(cfg, 3)
+				g := mustBuild(t, cfg, w, Options{Batch: 3, Seq: 16, Float: float, Logits: true})
+				for i, lengths := range batches {
+					ids, targets := randomBatch(cfg, 48, uint64(i))
+					if _, err := g.RunSequences(ids, targets, lengths); err != nil {
+						t.Fatal(err)
+					}
+					at := 0
+					for _, n := range lengths {
+						alone := mustBuild(t, cfg, w, Options{Batch: 1, Seq: n, Float: float, Logits: true})
+						mustRun(t, alone, ids[at:at+n], targets[at:at+n])
+						compareBits(t, "nats", g.NLL()[at:at+n], alone.NLL())
+						compareBits(t, "logits", g.Logits()[at*cfg.VocabSize:(at+n)*cfg.VocabSize], alone.Logits())
+						at += n
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestNothingBehindAPositionCounts: what follows a position in its sequence changes nothing of its nats. Many blocks of
+// attention, more keys than a float's sum of products is exact for, and blocks of the output layer are crossed.
+func TestNothingBehindAPositionCounts(t *testing.T) {
+	if simd.Current() == simd.Library {
+		t.Skip("the library's order of summation depends on the sizes of the matrices")
+	}
+	cfg := testConfig(nil)
+	cfg.ContextLength = 1100
+	w := randomWeights(cfg, 3)
+	ids, targets := randomBatch(cfg, 1100, 5)
+	whole := mustBuild(t, cfg, w, Options{Batch: 1, Seq: 1100})
+	mustRun(t, whole, ids, targets)
+	for _, n := range []int{1, 63, 64, 65, 200, 1024, 1025, 1099} {
+		start := mustBuild(t, cfg, w, Options{Batch: 1, Seq: n})
+		mustRun(t, start, ids[:n], targets[:n])
+		compareBits(t, "nats", start.NLL(), whole.NLL()[:n])
+	}
+}
+
+func TestRunSequencesRefuses(t *testing.T) {
+	cfg := testConfig(nil)
+	w := randomWeights(cfg, 1)
+	ids, targets := randomBatch(cfg, 8, 1)
+	g := mustBuild(t, cfg, w, Options{Batch: 2, Seq: 4})
+	for want, lengths := range map[string][]int{
+		"of 7 positions": {3, 4}, "of 9": {4, 4, 1}, "sequence 0 has 5": {5, 3}, "sequence 1 has 0": {4, 0, 4}, "sequence 0 has -1": {-1},
+	} {
+		if _, err := g.RunSequences(ids, targets, lengths); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", lengths, err)
+		}
+	}
+	loss := mustRun(t, g, ids, targets)
+	if other, err := g.RunSequences(ids, targets, []int{4, 4}); err != nil || math.Float64bits(other) != math.Float64bits(loss) {
+		t.Errorf("%v and %v, %v", loss, other, err)
+	}
+	g = mustBuild(t, cfg, w, Options{Batch: 2, Seq: 4, Train: true})
+	if _, err := g.RunSequences(ids, targets, []int{4, 4}); err == nil {
+		t.Error("a graph for training took sequences of given lengths")
+	}
+}
