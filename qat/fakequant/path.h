@@ -4,15 +4,19 @@
 #include "../rules.h"
 #include "fakequant.h"
 
-/* Puts n codes of a row at lane `lane` of its block, and returns the bias of their group. */
+/* Puts n codes of a row where they belong in its block, `to` being the first quad, and returns the bias of their group. */
 static int32_t put_codes(const float *code, int64_t n, int8_t *to) {
+    enum { CHUNK = 64 };
     int32_t sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t c = (int32_t)code[i];
-        sum += c;
-        to[i / 4 * (4 * FQ_BLOCK) + i % 4] = (int8_t)c;
+    for (int64_t c = 0; c < n; c += CHUNK) {
+        int64_t m = n - c < CHUNK ? n - c : CHUNK;
+        int8_t bytes[CHUNK] = {0};
+        for (int64_t i = 0; i < m; i++) {
+            sum += (int32_t)code[c + i];
+            bytes[i] = (int8_t)(int32_t)code[c + i];
+        }
+        for (int64_t i = 0; i < m; i += 4) memcpy(to + (c + i) * FQ_BLOCK, bytes + i, 4);
     }
-    for (int64_t i = n; i % 4; i++) to[i / 4 * (4 * FQ_BLOCK) + i % 4] = 0;
     return -128 * sum;
 }
 
@@ -50,10 +54,14 @@ static void activations(const float *x, int64_t rows, int64_t cols, float *value
     int64_t stride = (cols + 3) / 4 * 4;
     for (int64_t r = 0; r < rows; r++, x += cols, codes += stride) {
         float f, s = rule_vector_scale(x, cols, &f);
+        int finite = s < HUGE_VALF; /* then no element comes out of bounds */
         for (int64_t c = 0; c < cols; c += CHUNK) {
             int64_t n = cols - c < CHUNK ? cols - c : CHUNK;
             float q[CHUNK];
-            for (int64_t i = 0; i < n; i++) q[i] = rule_vector_code(x[c + i], f);
+            if (finite)
+                for (int64_t i = 0; i < n; i++) q[i] = rule_rne(x[c + i] * f);
+            else
+                for (int64_t i = 0; i < n; i++) q[i] = rule_vector_code(x[c + i], f);
             for (int64_t i = 0; i < n; i++) codes[c + i] = (uint8_t)((int32_t)q[i] + 128);
             if (values)
                 for (int64_t i = 0; i < n; i++) values[c + i] = q[i] * s;
