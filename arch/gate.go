@@ -29,12 +29,12 @@ func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorg
 			kernels.Gemm(n, d, f, kernels.M(g, 2*f), kernels.M(floats(in[1]), d), false, kernels.M(dx, d))
 			kernels.Gemm(n, d, f, kernels.M(g[f:], 2*f), kernels.M(floats(in[2]), d), true, kernels.M(dx, d))
 		}, nil, fixed(dgu), fixed(gate.node), fixed(up.node))
-		part := func(which string, from int) *gorgonia.Node {
-			return b.node(name+which, profile.Product(profile.LinearDw, f, d, n), tensor.Shape{f, d}, func(in []gorgonia.Value, dw []float32) {
-				kernels.Gemm(f, d, n, kernels.M(floats(in[0])[from:], 2*f).T(), kernels.M(acts.data, d), false, kernels.M(dw, d))
-			}, nil, fixed(dgu))
-		}
-		return gorgonia.Nodes{dx, part(".dgate", 0), part(".dup", f)}
+		both := make([]float32, 2*f*d) // the gradients of gate and up, one after the other, in one product
+		dgate := b.nodeInto(name+".dgate", profile.Product(profile.LinearDw, 2*f, d, n), tensor.Shape{f, d}, both[:f*d], func(in []gorgonia.Value, _ []float32) {
+			kernels.Gemm(2*f, d, n, kernels.M(floats(in[0]), 2*f).T(), kernels.M(acts.data, d), false, kernels.M(both, d))
+		}, nil, fixed(dgu))
+		dup := b.nodeInto(name+".dup", profile.Cost{}, tensor.Shape{f, d}, both[f*d:], nil, nil, fixed(dgate))
+		return gorgonia.Nodes{dx, dgate, dup}
 	}
 	return b.node(name, profile.Memory(profile.Gate, 3*n*f), tensor.Shape{n, f}, forward, grad, wrt(x), wrt(gate.node), wrt(up.node))
 }
