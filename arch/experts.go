@@ -58,7 +58,8 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 		m.dp, m.bias, m.dz, m.sorted, m.sortedGrad = buf(n), buf(k), buf(n*k), buf(n), buf(n)
 		m.dy, m.da, m.dgu, m.dx = buf(n*d), buf(n*f), buf(2*n*f), buf(n*d)
 		drouter, dgate, dup, ddown := buf(k*d), buf(k*f*d), buf(k*f*d), buf(k*d*f)
-		dh := b.node(name+".dx", profile.Product(profile.Router, n, d, 2*k), tensor.Shape{n, d}, func(in []gorgonia.Value, dh []float32) {
+		cost := profile.Product(profile.Router, n, d, 2*k) // of what backward does not charge
+		dh := b.node(name+".dx", cost, tensor.Shape{n, d}, func(in []gorgonia.Value, dh []float32) {
 			m.backward(floats(in[1]), floats(in[2]), floats(in[3]), floats(in[4]), floats(in[5]), floats(in[0]),
 				float32(c.Train.RouterAux), dh, drouter, dgate, dup, ddown)
 		}, nil, fixed(grad), fixed(h), fixed(router), fixed(gate.node), fixed(up.node), fixed(down.node))
@@ -68,7 +69,8 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 			b.nodeInto(name+".dup", profile.Cost{}, shape(up), dup, nil, nil, fixed(dh)),
 			b.nodeInto(name+".ddown", profile.Cost{}, shape(down), ddown, nil, nil, fixed(dh))}
 	}
-	return b.node(name, profile.Memory(profile.ExpertSorting, 2*n*d), tensor.Shape{n, d}, forward, grad, wrt(h), wrt(router), wrt(gate.node), wrt(up.node), wrt(down.node))
+	cost := profile.Memory(profile.ExpertSorting, 2*n*d) // of what forward does not charge
+	return b.node(name, cost, tensor.Shape{n, d}, forward, grad, wrt(h), wrt(router), wrt(gate.node), wrt(up.node), wrt(down.node))
 }
 
 // sort groups the positions by chosen expert, in their order.

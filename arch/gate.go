@@ -20,21 +20,24 @@ func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorg
 		b.opt.Profile.Lap(profile.Product(profile.LinearForward, n, 2*f, d))
 		kernels.Gate(gu, n, f, act, y)
 	}
+	costDgu, costDx := profile.Memory(profile.GateGradient, 5*n*f), profile.Product(profile.LinearDx, n, d, 2*f)
+	costDw := profile.Product(profile.LinearDw, 2*f, d, n)
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
-		dgu := b.node(name+".dgu", profile.Memory(profile.GateGradient, 5*n*f), tensor.Shape{n, 2 * f}, func(in []gorgonia.Value, dgu []float32) {
+		dgu := b.node(name+".dgu", costDgu, tensor.Shape{n, 2 * f}, func(in []gorgonia.Value, dgu []float32) {
 			kernels.GateGrad(gu, floats(in[0]), n, f, act, dgu)
 		}, nil, fixed(grad))
-		dx := b.node(name+".dx", profile.Product(profile.LinearDx, n, d, 2*f), tensor.Shape{n, d}, func(in []gorgonia.Value, dx []float32) {
+		dx := b.node(name+".dx", costDx, tensor.Shape{n, d}, func(in []gorgonia.Value, dx []float32) {
 			g := floats(in[0])
 			kernels.Gemm(n, d, f, kernels.M(g, 2*f), kernels.M(floats(in[1]), d), false, kernels.M(dx, d))
 			kernels.Gemm(n, d, f, kernels.M(g[f:], 2*f), kernels.M(floats(in[2]), d), true, kernels.M(dx, d))
 		}, nil, fixed(dgu), fixed(gate.node), fixed(up.node))
 		both := make([]float32, 2*f*d) // the gradients of gate and up, one after the other, in one product
-		dgate := b.nodeInto(name+".dgate", profile.Product(profile.LinearDw, 2*f, d, n), tensor.Shape{f, d}, both[:f*d], func(in []gorgonia.Value, _ []float32) {
+		dgate := b.nodeInto(name+".dgate", costDw, tensor.Shape{f, d}, both[:f*d], func(in []gorgonia.Value, _ []float32) {
 			kernels.Gemm(2*f, d, n, kernels.M(floats(in[0]), 2*f).T(), kernels.M(acts.data, d), false, kernels.M(both, d))
 		}, nil, fixed(dgu))
 		dup := b.nodeInto(name+".dup", profile.Cost{}, tensor.Shape{f, d}, both[f*d:], nil, nil, fixed(dgate))
 		return gorgonia.Nodes{dx, dgate, dup}
 	}
-	return b.node(name, profile.Memory(profile.Gate, 3*n*f), tensor.Shape{n, f}, forward, grad, wrt(x), wrt(gate.node), wrt(up.node))
+	cost := profile.Memory(profile.Gate, 3*n*f) // of what forward does not charge
+	return b.node(name, cost, tensor.Shape{n, f}, forward, grad, wrt(x), wrt(gate.node), wrt(up.node))
 }

@@ -30,13 +30,15 @@ func (b *builder) perLayer(projection *gorgonia.Node) *gorgonia.Node {
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		dgain := make([]float32, mix.Dim)
-		dx := b.node("ple.dx", profile.Memory(profile.PLEMixGradient, 3*n*width), tensor.Shape{n, width}, func(in []gorgonia.Value, dx []float32) {
+		cost := profile.Memory(profile.PLEMixGradient, 3*n*width)
+		dx := b.node("ple.dx", cost, tensor.Shape{n, width}, func(in []gorgonia.Value, dx []float32) {
 			mix.Grad(scaled, floats(in[1]), inv, floats(in[0]), n, dx, dgain)
 		}, nil, fixed(grad), fixed(gain))
 		dg := b.nodeInto("ple.dgain", profile.Cost{}, tensor.Shape{mix.Dim}, dgain, nil, nil, fixed(dx))
 		return gorgonia.Nodes{dx, dg, b.scatter(t, grad, mix.TableScale*mix.Mix, nil), nil}
 	}
-	return b.node("ple", profile.Memory(profile.PLEMix, 3*n*width), tensor.Shape{n, width}, forward, grad, wrt(projection), wrt(gain), wrt(table), fixed(b.ids))
+	cost := profile.Memory(profile.PLEMix, 3*n*width) // but for the table's rows
+	return b.node("ple", cost, tensor.Shape{n, width}, forward, grad, wrt(projection), wrt(gain), wrt(table), fixed(b.ids))
 }
 
 // perLayerGate is gelu(g) * e_l for one layer, [n, ple_dim]. The layers fill one gradient buffer for e; differentiation
@@ -53,7 +55,8 @@ func (b *builder) perLayerGate(name string, layer int, g, e *gorgonia.Node) *gor
 			b.pleGrad = make([]float32, n*width)
 		}
 		de := b.pleGrad
-		dg := b.node(name+".dg", profile.Memory(profile.PLEGateGradient, 5*n*p), tensor.Shape{n, p}, func(in []gorgonia.Value, dg []float32) {
+		cost := profile.Memory(profile.PLEGateGradient, 5*n*p)
+		dg := b.node(name+".dg", cost, tensor.Shape{n, p}, func(in []gorgonia.Value, dg []float32) {
 			kernels.GELUMulGrad(floats(in[1]), slice(floats(in[2])), floats(in[0]), n, p, dg, slice(de))
 		}, nil, fixed(grad), fixed(g), fixed(e))
 		b.pleParts = append(b.pleParts, dg)
