@@ -16,6 +16,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/qat/simd"
 )
 
 func main() {
@@ -103,6 +104,12 @@ exactly as the chip will compute it (eval bpb), written into an image with its m
 		SilenceErrors: true,
 		Args:          cobra.NoArgs,
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if _, err := simd.Chosen(); err != nil {
+				return usage.Errorf("%w", err)
+			}
+			return nil
+		},
 	}
 	root.AddCommand(commands()...)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 "))

@@ -50,6 +50,16 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
+// A path that the environment names wrongly is refused, not passed over.
+func TestUnknownPath(t *testing.T) {
+	t.Chdir(t.TempDir())
+	t.Setenv("CHIPLM_SIMD", "mmx")
+	code, _, stderr := runLine(t, context.Background(), "data", "info", "builtin")
+	if code != 2 || !strings.Contains(stderr, "CHIPLM_SIMD") || !strings.Contains(stderr, "plain") {
+		t.Errorf("exit status %d, it said %q", code, stderr)
+	}
+}
+
 // brokenWriter cannot be written to, as a full disk or a pipe without a reader.
 type brokenWriter struct{ err error }
 
