@@ -11,6 +11,9 @@ import (
 	"github.com/chiplm/chiplm/configs"
 )
 
+// pleRows is the number of rows that are gathered and mixed at a time.
+const pleRows = 16
+
 // perLayer mixes the projection of the embedding, [n, layers*ple_dim], with the rows of the per-layer table.
 func (b *builder) perLayer(projection *gorgonia.Node) *gorgonia.Node {
 	c, n := b.cfg, b.rows
@@ -22,18 +25,22 @@ func (b *builder) perLayer(projection *gorgonia.Node) *gorgonia.Node {
 	}
 	width := mix.Layers * mix.Dim
 	t, gain, table := b.specs[configs.PLETable], b.params[configs.PLEProjectionNorm], b.params[configs.PLETable]
-	scaled, inv := make([]float32, n*width), make([]float32, n*mix.Layers)
+	inv := make([]float32, n*mix.Layers)
 	forward := func(in []gorgonia.Value, e []float32) {
-		kernels.Gather(floats(in[2]), ints(in[3]), width, t.Quant, b.tableMode(), e)
-		b.opt.Profile.Lap(profile.Memory(profile.Embedding, 2*n*width))
-		mix.Forward(floats(in[0]), floats(in[1]), e, n, scaled, inv, e)
+		x, gain, table, ids := floats(in[0]), floats(in[1]), floats(in[2]), ints(in[3])
+		for from := 0; from < n; from += pleRows { // the rows just gathered are still in the nearest cache
+			rows := min(pleRows, n-from)
+			part := e[from*width : (from+rows)*width]
+			kernels.Gather(table, ids[from:from+rows], width, t.Quant, b.tableMode(), part)
+			mix.Forward(x[from*width:], gain, part, rows, inv[from*mix.Layers:], part)
+		}
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		dgain := make([]float32, mix.Dim)
 		cost := profile.Memory(profile.PLEMixGradient, 3*n*width)
 		dx := b.node("ple.dx", cost, tensor.Shape{n, width}, func(in []gorgonia.Value, dx []float32) {
-			mix.Grad(scaled, floats(in[1]), inv, floats(in[0]), n, dx, dgain)
-		}, nil, fixed(grad), fixed(gain))
+			mix.Grad(floats(in[2]), floats(in[1]), inv, floats(in[0]), n, dx, dgain)
+		}, nil, fixed(grad), fixed(gain), fixed(projection))
 		dg := b.nodeInto("ple.dgain", profile.Cost{}, tensor.Shape{mix.Dim}, dgain, nil, nil, fixed(dx))
 		return gorgonia.Nodes{dx, dg, b.scatter(t, grad, mix.TableScale*mix.Mix, nil), nil}
 	}

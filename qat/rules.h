@@ -59,8 +59,8 @@ RULE float rule_rne(float t) { return (t + 0x1.8p23f) - 0x1.8p23f; }
 
 /* x held between -q and q; a NaN becomes -q. */
 RULE float rule_clamp(float x, float q) {
-    x = rule_choose(x > -q, x, -q);
-    return rule_choose(x < q, x, q);
+    x = x > -q ? x : -q;
+    return x < q ? x : q;
 }
 
 RULE float rule_exp(float x) {

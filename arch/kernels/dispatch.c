@@ -79,13 +79,13 @@ void k_clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable)
 }
 
 void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
-               float ct, float ch, float eps, float *xs, float *inv, float *e) {
-    set->ple_mix(x, gain, t, rows, layers, p, ce, ct, ch, eps, xs, inv, e);
+               float ct, float ch, float eps, float *inv, float *e) {
+    set->ple_mix(x, gain, t, rows, layers, p, ce, ct, ch, eps, inv, e);
 }
 
-void k_ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t
+void k_ple_mix_grad(const float *x, const float *gain, const float *inv, const float *de, int64_t rows, int64_t
                     layers, int64_t p, float ce, float ch, float *dx, float *dgain) {
-    set->ple_mix_grad(xs, gain, inv, de, rows, layers, p, ce, ch, dx, dgain);
+    set->ple_mix_grad(x, gain, inv, de, rows, layers, p, ce, ch, dx, dgain);
 }
 
 void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines, const

@@ -134,15 +134,15 @@ func TestPLEGradient(t *testing.T) {
 		mix := PLE{Layers: size[1], Dim: size[2], InScale: 0.7, TableScale: 2, Mix: 0.6, Eps: 1e-3}
 		n := rows * mix.Layers * mix.Dim
 		x, gain, table := random(1, n), random(2, mix.Dim), random(3, n)
-		xs, inv, e := make([]float32, n), make([]float32, rows*mix.Layers), make([]float32, n)
-		forward := func() []float32 { mix.Forward(x, gain, table, rows, xs, inv, e); return e }
+		inv, e := make([]float32, rows*mix.Layers), make([]float32, n)
+		forward := func() []float32 { mix.Forward(x, gain, table, rows, inv, e); return e }
 		operation{
 			in:      [][]float32{x, gain, table},
 			forward: forward,
 			backward: func(de []float32) [][]float32 {
 				forward()
 				dx, dgain, dt := make([]float32, n), make([]float32, mix.Dim), make([]float32, n)
-				mix.Grad(xs, gain, inv, de, rows, dx, dgain)
+				mix.Grad(x, gain, inv, de, rows, dx, dgain)
 				for i := range dt {
 					dt[i] = de[i] * mix.TableScale * mix.Mix
 				}

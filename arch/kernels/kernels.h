@@ -59,10 +59,10 @@ void k_scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t co
 void k_clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable);
 
 /* Per-layer embeddings: e = (rmsnorm(x * ce, gain) + t * ct) * ch on slices of p; t and e may be the same array.
- * xs gets x * ce, inv [rows, layers] the norms. */
+ * inv [rows, layers] gets the inverse norms. */
 void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
-               float ct, float ch, float eps, float *xs, float *inv, float *e);
-void k_ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
+               float ct, float ch, float eps, float *inv, float *e);
+void k_ple_mix_grad(const float *x, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
                     int64_t p, float ce, float ch, float *dx, float *dgain);
 
 /* Causal attention over qkv [batch*seq, 3*heads*d]. q, k, v: [batch*heads, seq, d], sq, sk, sv: [batch*heads, seq];

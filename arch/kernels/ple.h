@@ -28,25 +28,15 @@ static void clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dt
 }
 
 static void ple_mix(const float *x, const float *gain, const float *t, int64_t rows, int64_t layers, int64_t p, float ce,
-               float ct, float ch, float eps, float *xs, float *inv, float *e) {
-    for (int64_t i = 0; i < rows * layers; i++, x += p, xs += p, t += p, e += p) {
-        for (int64_t j = 0; j < p; j++) xs[j] = x[j] * ce;
-        float s = 1.0f / sqrtf(rule_dot8(xs, xs, p) / (float)p + eps);
-        for (int64_t j = 0; j < p; j++) e[j] = ((xs[j] * s) * gain[j] + t[j] * ct) * ch;
+                    float ct, float ch, float eps, float *inv, float *e) {
+    for (int64_t i = 0; i < rows * layers; i++, x += p, t += p, e += p) {
+        float s = 1.0f / sqrtf(norm_squares(x, ce, p) / (float)p + eps);
+        for (int64_t j = 0; j < p; j++) e[j] = (((x[j] * ce) * s) * gain[j] + t[j] * ct) * ch;
         inv[i] = s;
     }
 }
 
-static void ple_mix_grad(const float *xs, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
-                    int64_t p, float ce, float ch, float *dx, float *dgain) {
-    for (int64_t j = 0; j < p; j++) dgain[j] = 0;
-    for (int64_t i = 0; i < rows * layers; i++, xs += p, de += p, dx += p) {
-        float s = inv[i];
-        for (int64_t j = 0; j < p; j++) dx[j] = gain[j] * (de[j] * ch);
-        float k = rule_dot8(dx, xs, p) * s * s / (float)p;
-        for (int64_t j = 0; j < p; j++) {
-            dgain[j] += (de[j] * ch) * (xs[j] * s);
-            dx[j] = ce * (s * (dx[j] - xs[j] * k));
-        }
-    }
+static void ple_mix_grad(const float *x, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
+                         int64_t p, float ce, float ch, float *dx, float *dgain) {
+    norm_grad(x, ce, gain, inv, de, ch, NULL, rows * layers, p, dx, dgain);
 }

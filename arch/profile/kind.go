@@ -8,8 +8,8 @@ const (
 	Rest    Kind = iota // what no other kind explains: the graph's machine, drawing batches, starting workers
 	Waiting             // for the turn to add a gradient, for the last micro-batch, for the optimiser
 
-	Embedding           // rows of the token and per-layer tables, quantised
-	EmbeddingGradient   // added to those rows
+	Embedding           // rows of the token table, quantised
+	EmbeddingGradient   // added to the rows of both tables
 	QuantiseWeights     //
 	QuantiseActivations // that enter products; those of attention are part of attention
 	LinearForward       // products with weights; the head's are apart
@@ -23,7 +23,7 @@ const (
 	GateGradient        //
 	Router              // products of the router of experts
 	ExpertSorting       // choice of experts, and rows moved to and from them
-	PLEMix              // per-layer embeddings: projection and table mixed
+	PLEMix              // per-layer embeddings: rows of the table, quantised and mixed with the projection
 	PLEMixGradient      //
 	PLEGate             // per-layer embeddings: gelu gate of a layer
 	PLEGateGradient     //

@@ -98,3 +98,7 @@ static void map(int32_t rule, const float *src, float *dst, int64_t n) {
 static float sum8(const float *v, int64_t n) { return rule_sum8(v, n); }
 
 const struct fq_set FQ_SET = {weights, activations, map, sum8};
+
+#if defined(__clang__) && (SIMD_PATH == SIMD_AVX2 || SIMD_PATH == SIMD_AVX512)
+#pragma clang attribute pop
+#endif
