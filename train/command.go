@@ -118,6 +118,7 @@ func printSummary(w io.Writer, s *Summary) error {
 		}
 		fmt.Fprintf(&b, "            %s with the engine\n", scope)
 	}
+	s.Time.print(&b)
 	fmt.Fprintf(&b, "checkpoint: %s\nloss curve: %s\n", s.Checkpoint, s.LossCurve)
 	_, err := w.Write(b.Bytes())
 	return unwritten(err)

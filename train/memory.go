@@ -8,11 +8,11 @@ import (
 )
 
 // predictMemory is about how many bytes training takes. The weights, the sum of the gradients and two moments are held
-// once; each worker has a graph for training and one for validation. The program itself and what it reads take some
+// once, and weights and moments once more while a checkpoint of them is written; each worker has a graph for training and one for validation. The program itself and what it reads take some
 // more. It is a float, since the sizes a model file may give can go beyond 64 bits.
 func predictMemory(cfg *configs.Config, workers int) float64 {
 	const program = 60 << 20
-	return program + 4*(4*float64(cfg.Parameters())+float64(workers)*(graphFloats(cfg, true)+graphFloats(cfg, false)))
+	return program + 4*(7*float64(cfg.Parameters())+float64(workers)*(graphFloats(cfg, true)+graphFloats(cfg, false)))
 }
 
 // graphFloats is about how many floats a graph of a micro-batch holds. Per position of the micro-batch these are the

@@ -45,9 +45,11 @@ func (s *session) resume(ctx context.Context, o Options, say note) (err error) {
 	if err := s.resumeCorpora(ctx, o, &changed); err != nil {
 		return err
 	}
+	s.clock.charge(opening)
 	if err := s.resumeTokenizer(o, &changed); err != nil {
 		return err
 	}
+	s.clock.charge(tokenizing)
 	return changed.check(s.dir, o.Force, say)
 }
 

@@ -8,7 +8,6 @@ import (
 	"math"
 	"path/filepath"
 	"runtime"
-	"time"
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/data/shards"
@@ -28,6 +27,7 @@ type Summary struct {
 	ValidAll        bool     `json:"valid_all"`         // that is all of the held-out stories
 	TokensPerSecond float64  `json:"tokens_per_second"` // of the training steps of this session
 	Seconds         float64  `json:"seconds"`           // of this session, everything included
+	Time            Times    `json:"time"`              // where the seconds went
 	Workers         int      `json:"workers"`
 	Corpus          string   `json:"corpus"`
 	ModelSHA256     string   `json:"model_sha256"`
@@ -40,9 +40,9 @@ type Summary struct {
 // Run trains a model: a new run, or one to go on with. Notes and progress go to log. When ctx ends it saves a checkpoint
 // and returns an [*Interrupted].
 func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, error) {
-	start := time.Now()
+	clock := newClock()
 	rep := newReporter(log, quiet)
-	s, err := openSession(ctx, o, rep.Note)
+	s, err := openSession(ctx, o, clock, rep.Note)
 	if err != nil {
 		return nil, err
 	}
@@ -60,13 +60,18 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	}
 	defer t.Close()
 	save := newSaver(s, t, rep.Note)
+	defer save.wait() // in an error's way out: nothing is written behind the caller's back
 	if s.from != nil {
 		err = restore(t, s.from)
 		rep.Note("resuming %s after step %d of %d", s.dir, t.StepsTaken(), s.plan.Steps)
 	} else {
 		m, v := zeroMoments(s.cfg)
 		if err = t.Restore(m, v, 0, 0); err == nil {
-			err = save.save() // so that from here on there is always something to resume
+			clock.charge(opening)
+			if err = save.save(); err == nil {
+				err = save.wait() // so that from here on there is always something to resume
+			}
+			clock.charge(saving)
 		}
 	}
 	if err != nil {
@@ -76,16 +81,22 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 		rep.Note("nothing is left to train: to go on for longer, raise train.tokens with --set train.tokens=... --force")
 	}
 
-	r := &runner{session: s, trainer: t, build: build, save: save, rep: rep, start: start}
+	r := &runner{session: s, trainer: t, build: build, save: save, rep: rep, clock: clock}
 	if err := r.prepare(ctx); err != nil {
 		return nil, r.interrupted(ctx, err)
 	}
 	defer r.close()
+	clock.charge(opening)
 	loop := r.loop()
 	if err = r.catchUp(ctx, loop); err == nil {
 		err = loop.Run(ctx)
 	}
 	rep.Finish()
+	clock.charge(other)
+	if waitErr := save.wait(); err == nil {
+		err = waitErr
+	}
+	clock.charge(saving)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, r.interrupted(ctx, ctx.Err())
@@ -105,7 +116,7 @@ type runner struct {
 	build   Builder
 	save    *saver
 	rep     reporter
-	start   time.Time
+	clock   *clock
 
 	metrics   *Metrics
 	validator *Validator
@@ -139,11 +150,21 @@ func (r *runner) loop() *Loop {
 	t := r.session.cfg.Train
 	l := NewLoop(r.trainer)
 	l.Every(1, "metrics", r.onStep)
-	l.Every(orLast(t.ValidEvery), "validation", r.onValidate)
-	l.Every(t.SampleEvery, "sample", r.onSample)
-	l.Every(orLast(t.SaveEvery), "checkpoint", func(context.Context, Event) error { return r.save.save() })
+	l.Every(1, "writing a checkpoint", func(context.Context, Event) error { return r.save.failed() })
+	l.Every(orLast(t.ValidEvery), "validation", r.timed(validating, r.onValidate))
+	l.Every(t.SampleEvery, "sample", r.timed(sampling, r.onSample))
+	l.Every(orLast(t.SaveEvery), "checkpoint", r.timed(saving, func(context.Context, Event) error { return r.save.save() }))
 	l.AtEnd(r.onEnd)
 	return l
+}
+
+// timed charges the time of a hook to a use.
+func (r *runner) timed(u use, h Hook) Hook {
+	return func(ctx context.Context, e Event) error {
+		r.clock.charge(other)
+		defer r.clock.charge(u)
+		return h(ctx, e)
+	}
 }
 
 // orLast turns "never" into "after the last step only".
@@ -155,6 +176,8 @@ func orLast(every int) int {
 }
 
 func (r *runner) onStep(_ context.Context, e Event) error {
+	r.clock.charge(training)
+	defer r.clock.charge(other)
 	plan := r.trainer.plan
 	r.save.last = e.Result.Loss
 	r.seconds += e.Result.Elapsed.Seconds()
@@ -235,7 +258,11 @@ func (r *runner) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	if saveErr := r.save.save(); saveErr != nil {
+	saveErr := r.save.save()
+	if saveErr == nil {
+		saveErr = r.save.wait()
+	}
+	if saveErr != nil {
 		return fmt.Errorf("interrupted after step %d, and saving failed; go on from the last checkpoint, %s, with `%s`: %w",
 			r.trainer.StepsTaken(), r.save.dir, resumeCommand(r.session.dir), saveErr)
 	}
@@ -250,8 +277,8 @@ func (r *runner) summary() (*Summary, error) {
 	}
 	s := r.session
 	sum := &Summary{Run: s.dir, Checkpoint: r.save.dir, Step: r.trainer.StepsTaken(), Tokens: r.trainer.Tokens(),
-		Seconds: time.Since(r.start).Seconds(), Workers: s.workers,
-		Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256, ModelSHA256: r.save.sum,
+		Workers: s.workers,
+		Corpus:  s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256, ModelSHA256: r.save.sum,
 		ConfigHash: s.cfg.Hash(), TokenizerHash: s.tok.Hash(), LossCurve: filepath.Join(s.dir, PlotFile),
 		ValidTokens: r.validator.Tokens, ValidStories: r.validator.Stories, ValidAll: r.validator.All}
 	if r.seconds > 0 {
@@ -264,6 +291,8 @@ func (r *runner) summary() (*Summary, error) {
 	if valid != nil {
 		sum.ValidLoss, sum.ValidBPB = valid.ValidLoss, valid.ValidBPB
 	}
+	r.clock.charge(other)
+	sum.Seconds, sum.Time = r.clock.seconds(), r.clock.times()
 	runtime.KeepAlive(s.shard) // mapped memory is read until here
 	return sum, nil
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/chiplm/chiplm/configs"
 )
 
-// saver writes checkpoints of a run.
+// saver writes checkpoints of a run while training goes on: it copies what a checkpoint holds, and a goroutine writes the
+// copy. One is written at a time.
 type saver struct {
 	session *session
 	trainer *Trainer
@@ -16,8 +17,17 @@ type saver struct {
 
 	best, last float64 // lowest validation loss, last training loss
 	savedBest  float64 // best in the newest checkpoint
-	saved      int     // step of the newest checkpoint; -1 before the first
-	dir, sum   string  // of the newest checkpoint: its folder, and the SHA-256 of its weights
+	saved      int     // step of the newest checkpoint, the one being written included; -1 before the first
+	dir, sum   string  // of the newest that is written: its folder, and the SHA-256 of its weights
+
+	copied  [3][][]float32 // weights and moments of the checkpoint being written
+	pending chan written   // holds its outcome as soon as there is one; nil when none is being written
+}
+
+// written is the outcome of a save: the checkpoint is safe unless dir is empty.
+type written struct {
+	dir, sum string
+	err      error
 }
 
 func newSaver(s *session, t *Trainer, say note) *saver {
@@ -30,11 +40,15 @@ func newSaver(s *session, t *Trainer, say note) *saver {
 	return v
 }
 
-// save writes a checkpoint of now, unless the newest one is of this step and knows of its validation.
+// save begins to write a checkpoint of now, unless the newest one is of this step and knows of its validation. It fails
+// when the one before could not be written.
 func (v *saver) save() error {
 	t, s := v.trainer, v.session
 	if v.saved == t.StepsTaken() && v.savedBest == v.best {
 		return nil
+	}
+	if err := v.wait(); err != nil {
+		return err
 	}
 	c := &checkpoints.Checkpoint{Config: s.cfg, Tokenizer: s.tok.JSON(),
 		Tensors: map[string][]float32{}, Moments: map[string][]float32{},
@@ -43,18 +57,55 @@ func (v *saver) save() error {
 			Valid: s.heldOut.Info().Path, ValidHash: s.heldOut.Info().SHA256,
 			BestValid: v.best, LastLoss: v.last, Workers: s.workers, CreatedBy: checkpoints.ProgramVersion()}}
 	m, vv, _ := t.solver.Moments()
+	if v.copied[0] == nil {
+		for i := range v.copied {
+			v.copied[i] = make([][]float32, len(t.params))
+		}
+	}
 	for i, p := range t.params {
-		c.Tensors[p.name] = p.weights
-		c.Moments["m."+p.name], c.Moments["v."+p.name] = m[i], vv[i]
+		for j, from := range [][]float32{p.weights, m[i], vv[i]} {
+			v.copied[j][i] = append(v.copied[j][i][:0], from...)
+		}
+		c.Tensors[p.name] = v.copied[0][i]
+		c.Moments["m."+p.name], c.Moments["v."+p.name] = v.copied[1][i], v.copied[2][i]
 	}
-	dir, err := checkpoints.Save(s.dir, c, s.cfg.Train.KeepLast)
-	if dir == "" {
-		return err
+	done := make(chan written, 1)
+	go func() {
+		dir, err := checkpoints.Save(s.dir, c, s.cfg.Train.KeepLast)
+		done <- written{dir, c.ModelSHA256, err}
+	}()
+	v.pending, v.saved, v.savedBest = done, t.StepsTaken(), v.best
+	return nil
+}
+
+// wait lets the checkpoint being written come to its end, and says whether that went well.
+func (v *saver) wait() error {
+	if v.pending == nil {
+		return nil
 	}
-	if err != nil {
-		v.say("saved %s, but could not clear older checkpoints away: %v", dir, err)
+	return v.finish(<-v.pending)
+}
+
+// failed is the error of the checkpoint being written, if there is one by now.
+func (v *saver) failed() error {
+	select {
+	case w := <-v.pending: // never, when pending is nil
+		return v.finish(w)
+	default:
+		return nil
 	}
-	v.saved, v.savedBest, v.dir, v.sum = t.StepsTaken(), v.best, dir, c.ModelSHA256
+}
+
+func (v *saver) finish(w written) error {
+	v.pending = nil
+	if w.dir == "" {
+		v.saved = -1 // so that another try is made, should somebody ask
+		return w.err
+	}
+	if w.err != nil {
+		v.say("saved %s, but could not clear older checkpoints away: %v", w.dir, w.err)
+	}
+	v.dir, v.sum = w.dir, w.sum
 	return nil
 }
 

@@ -29,14 +29,15 @@ type session struct {
 	plan    Plan
 	workers int
 	stage   string // what is being done, for the person who interrupts it
+	clock   *clock
 }
 
 // note tells the person a line.
 type note func(format string, args ...any)
 
-// openSession makes a run ready. The caller closes it.
-func openSession(ctx context.Context, o Options, say note) (*session, error) {
-	s := &session{stage: "reading the settings"}
+// openSession makes a run ready, on the time of a clock. The caller closes it.
+func openSession(ctx context.Context, o Options, clock *clock, say note) (*session, error) {
+	s := &session{stage: "reading the settings", clock: clock}
 	open := s.fresh
 	if o.Resume {
 		open = s.resume
@@ -96,6 +97,7 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if s.corpus, s.heldOut, err = openCorpora(ctx, corpus, o.Valid); err != nil {
 		return err
 	}
+	s.clock.charge(opening)
 	if o.Tokenizer != "" {
 		s.tok, err = bpe.Load(o.Tokenizer)
 	} else {
@@ -107,6 +109,7 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if err != nil {
 		return err
 	}
+	s.clock.charge(tokenizing)
 	if err := s.checkVocabulary(o.Tokenizer); err != nil {
 		return err
 	}
@@ -188,6 +191,8 @@ func (s *session) tokenise(ctx context.Context, say note) (err error) {
 	if err := s.enter(ctx, "turning the corpus into tokens"); err != nil {
 		return err
 	}
+	s.clock.charge(opening)
+	defer s.clock.charge(encoding)
 	path := filepath.Join(s.dir, checkpoints.TokenizerFile)
 	if old, err := regular.ReadFile(path, 1<<30); err != nil || string(old) != string(s.tok.JSON()) {
 		if err := regular.WriteFile(path, s.tok.JSON()); err != nil {
