@@ -32,7 +32,7 @@ func Defaults() *Config {
 			Clip:         1,
 			RouterAux:    0.01,
 			Seed:         1,
-			ValidEvery:   200,
+			ValidEvery:   500,
 			ValidTokens:  65536,
 			SampleEvery:  500,
 			SaveEvery:    200,

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/windows"
 	"github.com/chiplm/chiplm/qat/simd"
@@ -204,6 +205,25 @@ func TestPack(t *testing.T) {
 		}
 		if len(seen) != len(windows) {
 			t.Errorf("%d of %d windows are there", len(seen), len(windows))
+		}
+	}
+}
+
+// TestBuiltInModelsAreValidatedForLittle: scoring a token costs at most about 0.4 of training on one, so validation takes
+// less than 2 % of the time.
+func TestBuiltInModelsAreValidatedForLittle(t *testing.T) {
+	for _, name := range configs.Builtin() {
+		cfg, err := configs.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := NewPlan(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		times := (plan.Steps + cfg.Train.ValidEvery - 1) / cfg.Train.ValidEvery
+		if share := 0.4 * float64(int64(times)*cfg.Train.ValidTokens) / float64(cfg.Train.Tokens); share >= 0.02 {
+			t.Errorf("%s: %d validations of %d tokens take %.1f %% of the training", name, times, cfg.Train.ValidTokens, 100*share)
 		}
 	}
 }
