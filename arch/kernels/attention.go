@@ -9,16 +9,16 @@ import "fmt"
 const MaxHeadDim = 1024
 
 // Attention is causal attention over sequences of Seq positions with rotary positions. It owns what the gradient needs
-// of the last forward pass.
+// of the last forward pass: a largest score and a sum for each query and head.
 type Attention struct {
 	batch, seq, heads, dim int
-	cos, sin               []float32 // [positions, dim/2]
+	cos, sin               []float32 // by blocks of positions
 	norm                   bool
 	eps, scale             float32
 	mode                   Mode
-	keep                   bool // a gradient will be asked for
+	train                  bool
 
-	q, k, v, sq, sk, sv, rq, rk, prob, code, o, work []float32
+	max, sum, work []float32
 }
 
 // AttentionSpec gives the sizes of an [Attention].
@@ -38,25 +38,28 @@ func NewAttention(s AttentionSpec) *Attention {
 	}
 	need("cosines", len(s.Cos), s.Seq*s.HeadDim/2)
 	need("sines", len(s.Sin), s.Seq*s.HeadDim/2)
-	rows := s.Heads * s.Seq
+	rows := s.Heads * blocks(s.Seq) * C.K_SIDE
 	if s.Train {
 		rows *= s.Batch // without a gradient, nothing of a sequence is needed after it
 	}
-	buf := func(n int) []float32 { return make([]float32, n) }
-	a := &Attention{batch: s.Batch, seq: s.Seq, heads: s.Heads, dim: s.HeadDim, cos: s.Cos, sin: s.Sin, norm: s.QKNorm,
-		eps: s.Eps, scale: s.Scale, mode: s.Mode, keep: s.Train,
-		q: buf(rows * s.HeadDim), k: buf(rows * s.HeadDim), v: buf(rows * s.HeadDim), sq: buf(rows), sk: buf(rows), sv: buf(rows),
-		code: buf(Block * s.Seq), o: buf(Block * s.HeadDim)}
-	if s.QKNorm {
-		a.rq, a.rk = buf(rows), buf(rows)
+	half := s.HeadDim / 2
+	return &Attention{batch: s.Batch, seq: s.Seq, heads: s.Heads, dim: s.HeadDim, norm: s.QKNorm, eps: s.Eps, scale: s.Scale,
+		mode: s.Mode, train: s.Train, cos: byBlocks(s.Cos, s.Seq, half), sin: byBlocks(s.Sin, s.Seq, half),
+		max: make([]float32, rows), sum: make([]float32, rows), work: make([]float32, C.k_attention_work(n(s.Seq), n(s.HeadDim)))}
+}
+
+// blocks is the number of blocks of positions.
+func blocks(positions int) int { return (positions + C.K_SIDE - 1) / C.K_SIDE }
+
+// byBlocks turns every block of positions of a table [at least positions, cols]: [blocks, cols, C.K_SIDE].
+func byBlocks(table []float32, positions, cols int) []float32 {
+	out := make([]float32, blocks(positions)*cols*C.K_SIDE)
+	for t := range positions {
+		for c := range cols {
+			out[(t/C.K_SIDE*cols+c)*C.K_SIDE+t%C.K_SIDE] = table[t*cols+c]
+		}
 	}
-	if s.Train {
-		a.prob = buf(rows * s.Seq)
-		a.work = buf(5*s.Seq*s.HeadDim + Block*s.Seq)
-	} else {
-		a.prob = buf(Block * s.Seq)
-	}
-	return a
+	return out
 }
 
 // Forward computes y [batch*seq, heads*dim] from qkv [batch*seq, 3*heads*dim]. It is for training: see [Attention.Score].
@@ -64,7 +67,7 @@ func (a *Attention) Forward(qkv, y []float32) {
 	size := a.batch * a.seq * a.heads * a.dim
 	need("qkv", len(qkv), 3*size)
 	need("y", len(y), size)
-	need("prob", len(a.prob), a.batch*a.heads*a.seq*a.seq)
+	need("sum", len(a.sum), a.batch*a.heads*a.seq)
 	a.forward(a.batch, a.seq, qkv, y)
 }
 
@@ -87,8 +90,7 @@ func (a *Attention) Score(lengths []int, qkv, y []float32) {
 
 func (a *Attention) forward(batch, seq int, qkv, y []float32) {
 	C.k_attention(ptr(qkv), n(batch), n(seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin), C.float(a.eps),
-		C.float(a.scale), C.int32_t(a.mode), flag(a.keep), ptr(a.q), ptr(a.k), ptr(a.v), ptr(a.sq), ptr(a.sk), ptr(a.sv),
-		ptr(a.rq), ptr(a.rk), ptr(a.prob), ptr(a.code), ptr(a.o), ptr(y))
+		C.float(a.scale), C.int32_t(a.mode), flag(a.norm), ptr(a.max), ptr(a.sum), ptr(a.work), ptr(y))
 }
 
 // Grad computes dqkv for the last [Attention.Forward] on the same qkv. Quantisation passes gradients straight through.
@@ -97,8 +99,9 @@ func (a *Attention) Grad(qkv, dy, dqkv []float32) {
 	need("qkv", len(qkv), 3*size)
 	need("dqkv", len(dqkv), 3*size)
 	need("dy", len(dy), size)
-	need("work", len(a.work), 1)
+	if !a.train {
+		panic("kernels: the gradient of attention made without one")
+	}
 	C.k_attention_grad(ptr(qkv), ptr(dy), n(a.batch), n(a.seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin),
-		C.float(a.scale), C.int32_t(a.mode), ptr(a.q), ptr(a.k), ptr(a.v), ptr(a.sq), ptr(a.sk), ptr(a.sv), ptr(a.rq),
-		ptr(a.rk), ptr(a.prob), ptr(a.work), ptr(dqkv))
+		C.float(a.eps), C.float(a.scale), C.int32_t(a.mode), flag(a.norm), ptr(a.max), ptr(a.sum), ptr(a.work), ptr(dqkv))
 }

@@ -1,167 +1,253 @@
 /* attention.h: causal attention with rotary positions (Su et al. 2021) on 8-bit queries, keys and values.
  *
- * Products run on integer codes held in floats, where BLAS is exact in any order, so training and exact mode share this
- * code. Rows are taken in blocks of 64, so that most of the masked triangle is never computed. */
+ * A block of queries at a time meets all keys that one of them sees: its scores stay in a cache, and little of the
+ * masked triangle is computed. The gradient computes the scores again from queries and keys; of the forward pass it
+ * needs each query's largest score and sum.
+ *
+ * Products run on integer codes, held in floats or packed in words, which is exact in any order: training and exact
+ * mode share this code. */
 
-enum { BLOCK = 64, EXACT_KEYS = 1024 }; /* 127*127*1024 < 2^24 */
+enum { EXACT_KEYS = 1024 }; /* 127*127*1024 < 2^24 */
 
-/* y = rotate(x * r) for one head at one position. */
-RULE void rotate(const float *x, float r, const float *co, const float *si, int64_t half, float *y) {
-    for (int64_t i = 0; i < half; i++) {
-        float a = x[i] * r, b = x[i + half] * r;
-        y[i] = a * co[i] - b * si[i];
-        y[i + half] = a * si[i] + b * co[i];
-    }
+/* Whole blocks: of positions, and as the stride of rows of a head. */
+RULE int64_t padded(int64_t n) { return (n + SIDE - 1) / SIDE * SIDE; }
+
+/* One head's queries, keys and values, in blocks [d, SIDE], codes or not, with a scale a position; the rest is scratch. */
+struct head {
+    int64_t seq, d, wide, quads; /* wide: padded(d); quads: words of d codes */
+    int quant;
+    float *q, *k, *v, *sq, *sk, *sv, *rq, *rk; /* rq, rk: 1 / root mean square */
+    float *rows, *s, *o;                       /* values or keys [seq, wide]; scores [seq, SIDE]; results [d, SIDE] */
+    float *g, *x, *y, *yr, *dk, *dv;           /* for the gradient alone */
+    int32_t *qw, *kw, *start;                  /* queries and keys in words, blocks [quads, SIDE]; what their sums start at */
+    int32_t *vw, *total;                       /* values in words [seq/4, wide]; sums of codes */
+};
+
+/* Cuts work into the parts of a head; returns the floats that takes. */
+static int64_t head_in(float *work, int64_t seq, int64_t d, int quant, struct head *h) {
+    int64_t n = padded(seq), wide = padded(d), quads = (d + 3) / 4, at = 0;
+    *h = (struct head){.seq = seq, .d = d, .wide = wide, .quads = quads, .quant = quant};
+    struct {
+        float **part;
+        int64_t size;
+    } floats[] = {{&h->q, n * d},     {&h->k, n * d},       {&h->v, n * d},     {&h->rows, n * wide}, {&h->dk, n * wide},
+                  {&h->dv, n * wide}, {&h->s, n * SIDE},    {&h->g, n * SIDE},  {&h->sq, n},          {&h->sk, n},
+                  {&h->sv, n},        {&h->rq, n},          {&h->rk, n},        {&h->o, d * SIDE},    {&h->x, d * SIDE},
+                  {&h->y, d * SIDE},  {&h->yr, wide * SIDE}};
+    struct {
+        int32_t **part;
+        int64_t size;
+    } words[] = {{&h->qw, n * quads}, {&h->kw, n * quads}, {&h->vw, n / 4 * wide}, {&h->start, n}, {&h->total, d * SIDE}};
+    for (unsigned i = 0; i < sizeof floats / sizeof *floats; at += floats[i++].size) *floats[i].part = work + at;
+    for (unsigned i = 0; i < sizeof words / sizeof *words; at += words[i++].size)
+        *words[i].part = (int32_t *)(void *)(work + at);
+    return at;
 }
 
-/* Copies one head's queries, keys or values out of qkv: normalised, rotated, quantised as asked. */
-RULE void load_head(const float *x, int64_t ld, int64_t seq, int64_t d, const float *co, const float *si, float eps,
-                    int turn, int quant, float *y, float *s, float *inv) {
-    for (int64_t t = 0; t < seq; t++, x += ld, y += d) {
-        float tmp[1024]; /* d is at most 1024: checked when the graph is built */
-        const float *from = x;
-        if (turn) {
-            float r = 1.0f;
-            if (inv) inv[t] = r = 1.0f / sqrtf(rule_dot8(x, x, d) / (float)d + eps);
-            rotate(x, r, co + t * (d / 2), si + t * (d / 2), d / 2, tmp);
-            from = tmp;
+static int64_t attention_work(int64_t seq, int64_t d) {
+    struct head h;
+    return head_in(0, seq, d, 0, &h);
+}
+
+/* Asks for up to SIDE rows from row from of a head on, in a matrix x with parts times all heads side by side: no processor
+ * foresees short pieces of long rows. The heads of a sequence follow each other, then those of the next. */
+RULE void fetch(const float *x, int parts, const struct head *h, int64_t batch, int64_t heads, int64_t bh, int64_t from) {
+#if defined(__GNUC__)
+    if (bh == batch * heads) return;
+    x += (bh / heads * h->seq + from) * parts * heads * h->d + bh % heads * h->d;
+    for (int64_t r = from; r < h->seq && r < from + SIDE; r++)
+        for (int p = 0; p < parts; p++, x += heads * h->d)
+            for (int64_t i = 0; i < h->d; i += 16) __builtin_prefetch(x + i, 0, 2);
+#else
+    (void)x, (void)parts, (void)h, (void)batch, (void)heads, (void)bh, (void)from;
+#endif
+}
+
+/* Loads queries, keys and values out of rows x of qkv: normalised, rotated, quantised as asked. */
+static void load_head(const struct head *h, const float *x, int64_t model, int norm, float eps, const float *co,
+                      const float *si) {
+    int64_t d = h->d;
+    for (int64_t t = 0; t < h->seq; t += SIDE, x += SIDE * 3 * model, co += d / 2 * SIDE, si += d / 2 * SIDE) {
+        float *part[] = {h->q + t * d, h->k + t * d, h->v + t * d}, *inv[] = {h->rq + t, h->rk + t};
+        for (int i = 0; i < 3; i++) {
+            rows_to_block(x + i * model, 3 * model, h->seq - t, d, part[i]);
+            if (i == 2) continue;
+            if (norm) norm_block(part[i], d, eps, inv[i]);
+            rotate_block(part[i], d, norm ? inv[i] : 0, co, si);
         }
-        if (quant)
-            s[t] = rule_quantise_vector(from, d, y);
-        else
-            memcpy(y, from, (size_t)d * sizeof *y);
+        if (!h->quant) continue;
+        quantise_block(part[0], d, h->sq + t, WORDS ? h->qw + t * h->quads : 0, 0);
+        quantise_block(part[1], d, h->sk + t, WORDS ? h->kw + t * h->quads : 0, h->start + t);
+        quantise_block(part[2], d, h->sv + t, 0, 0);
     }
 }
 
-/* a[0..n) holds products of codes on entry and exp(score - max) on return; the result is their sum8. */
-RULE float softmax_row(float *a, int64_t n, float sq, const float *sk, float c, int quant) {
-    if (quant)
-        for (int64_t t = 0; t < n; t++) a[t] = (a[t] * (sq * sk[t])) * c;
-    else
-        for (int64_t t = 0; t < n; t++) a[t] *= c;
-    float max = rule_max(a, n);
-    for (int64_t t = 0; t < n; t++) a[t] = rule_exp(a[t] - max);
-    return rule_sum8(a, n);
+/* Loads rows of values as the product with weights reads them. */
+SIMD_APART void load_values(const struct head *h) {
+    int64_t d = h->d, wide = h->wide;
+    for (int64_t t = 0; t < h->seq; t += SIDE) {
+        float *rows = h->rows + t * wide;
+        block_to_rows(h->v + t * d, 0, SIDE, d, rows, wide);
+        if (!h->quant || !WORDS) continue;
+        for (int r = 0; r < SIDE; r += 4)
+            for (int64_t i = 0; i < d; i += SIMD_LANES) { /* past d the words are not read */
+                vf four[4];
+                for (int j = 0; j < 4; j++) four[j] = v_load(rows + (r + j) * wide + i) + v_all(0x1.8p23f + 128.0f);
+                pack_words(four, 1, h->vw + (t + r) / 4 * wide + i);
+            }
+    }
 }
 
-/* o[m, d] = code[m, keys] v[keys, d], exact also where the sums pass 2^24 (as int32 then). */
-static void weigh_values(const float *code, int64_t ldc, const float *v, int64_t m, int64_t keys, int64_t d, int quant,
-                         float *o) {
-    if (!quant || keys <= EXACT_KEYS) {
-        gemm(0, 0, m, d, keys, code, ldc, v, d, 0, o, d);
+/* The diagonal block: key j is seen by queries from j on. bias makes other scores small, keep their exp nothing. */
+struct mask {
+    float bias[SIDE][SIDE], keep[SIDE][SIDE];
+};
+
+static void make_mask(struct mask *m) {
+    for (int j = 0; j < SIDE; j++)
+        for (int r = 0; r < SIDE; r++) {
+            m->bias[j][r] = r < j ? -HUGE_VALF : 0.0f;
+            m->keep[j][r] = r < j ? 0.0f : 1.0f;
+        }
+}
+
+/* Scores of the block of queries at from and the block of keys at t, and each query's largest; quant and own, on the
+ * diagonal, are constants where this is called. */
+SIMD_INLINE void score_block(const struct head *h, int64_t from, int64_t t, float c, int quant, int own,
+                             const struct mask *mask, vf top[PARTS]) {
+    int64_t d = h->d;
+    for (int i = 0; i < SIDE; i += TALL) {
+        float *s = h->s + (t + i) * SIDE;
+        vf acc[TALL][PARTS];
+        if (quant && WORDS)
+            word_tile(TALL, h->quads, h->kw + t * h->quads + i, SIDE, h->qw + from * h->quads, h->start + t + i, acc);
+        else
+            side_tile(TALL, d, h->k + t * d + i, SIDE, h->q + from * d, acc);
+        for (int v = 0; v < PARTS; v++) {
+            vf sq = v_load(h->sq + from + v * SIMD_LANES);
+            for (int j = 0; j < TALL; j++) {
+                vf y = quant ? (acc[j][v] * (sq * v_all(h->sk[t + i + j]))) * v_all(c) : acc[j][v] * v_all(c);
+                if (own) y = y + v_load(mask->bias[i + j] + v * SIMD_LANES);
+                top[v] = v_max(y, top[v]);
+                v_store(s + j * SIDE + v * SIMD_LANES, y);
+            }
+        }
+    }
+}
+
+SIMD_INLINE void score_blocks(const struct head *h, int64_t from, float c, int quant, const struct mask *mask, float *max) {
+    vf top[PARTS];
+    for (int v = 0; v < PARTS; v++) top[v] = v_all(-HUGE_VALF);
+    for (int64_t t = 0; t < from; t += SIDE) score_block(h, from, t, c, quant, 0, mask, top);
+    score_block(h, from, from, c, quant, 1, mask, top);
+    for (int v = 0; v < PARTS && max; v++) v_store(max + v * SIMD_LANES, top[v]);
+}
+
+/* s = scores of the block of queries at from, max = the largest of each unless NULL. */
+SIMD_APART void scores(const struct head *h, int64_t from, float c, const struct mask *mask, float *max) {
+    if (h->quant)
+        score_blocks(h, from, c, 1, mask, max);
+    else
+        score_blocks(h, from, c, 0, mask, max);
+}
+
+/* s = exp(s - max) over eight keys; p: partial sums; m: largest of exp * sv. */
+SIMD_INLINE void exp_eight(float *s, const float *keep, vf max, const float *sv, vf p[8], vf *m) {
+    SIMD_UNROLL
+    for (int j = 0; j < 8; j++) {
+        vf a = v_exp(v_load(s + j * SIDE) - max);
+        if (keep) a = a * v_load(keep + j * SIDE);
+        p[j] = p[j] + a;
+        *m = v_max(*m, a * v_all(sv[j]));
+        v_store(s + j * SIDE, a);
+    }
+}
+
+/* s = exp(s - max), their sum8, and the largest of each column times sv, which is of no use without quantisation. */
+SIMD_APART void exp_columns(float *s, const float *sv, int64_t from, const struct mask *mask, const float *max, float *sum,
+                            float *largest) {
+    for (int v = 0; v < SIDE; v += SIMD_LANES) {
+        vf p[8], m = v_all(0), top = v_load(max + v);
+        for (int j = 0; j < 8; j++) p[j] = v_all(0);
+        for (int64_t t = 0; t < from; t += 8) exp_eight(s + t * SIDE + v, 0, top, sv + t, p, &m);
+        for (int j = 0; j < SIDE; j += 8)
+            exp_eight(s + (from + j) * SIDE + v, mask->keep[j] + v, top, sv + from + j, p, &m);
+        v_store(sum + v, v_join8(p));
+        v_store(largest + v, m);
+    }
+}
+
+/* s becomes codes of s * sv with the factors f, or words of them. */
+SIMD_APART void quantise_weights(float *s, const float *sv, int64_t keys, const float *f) {
+    int32_t *words = (int32_t *)(void *)s; /* a word replaces rows that were read */
+    for (int v = 0; v < SIDE; v += SIMD_LANES) {
+        vf by = v_load(f + v);
+        for (int64_t t = 0; t < keys; t += 4) {
+            vf four[4];
+            float *x = s + t * SIDE + v;
+            for (int j = 0; j < 4; j++) {
+                four[j] = (v_load(x + j * SIDE) * v_all(sv[t + j])) * by + v_all(0x1.8p23f);
+                if (!WORDS) v_store(x + j * SIDE, four[j] - v_all(0x1.8p23f));
+            }
+            if (WORDS) pack_words(four, 0, words + t / 4 * SIDE + v);
+        }
+    }
+}
+
+/* o[d, SIDE] = values weighed with s. Sums of codes may pass 2^24: then parts of them are exact, and int32 their sum. */
+static void weigh_values(const struct head *h, int64_t keys) {
+    int64_t d = h->d, wide = h->wide;
+    if (h->quant && WORDS) {
+        word_product(d, keys / 4, h->vw, wide, (const int32_t *)(const void *)h->s, h->o);
         return;
     }
-    for (int64_t r = 0; r < m; r++)
-        for (int64_t i = 0; i < d; i++) {
-            int32_t sum = 0;
-            for (int64_t t = 0; t < keys; t++) sum += (int32_t)code[r * ldc + t] * (int32_t)v[t * d + i];
-            o[r * d + i] = (float)sum;
-        }
+    int64_t part = h->quant ? EXACT_KEYS : keys;
+    for (int64_t t = 0; t < keys; t += part) {
+        side_product(d, keys - t < part ? keys - t : part, h->rows + t * wide, wide, h->s + t * SIDE, h->o);
+        if (keys <= part) return;
+        for (int64_t i = 0; i < d * SIDE; i++) h->total[i] = (t > 0 ? h->total[i] : 0) + (int32_t)h->o[i];
+    }
+    for (int64_t i = 0; i < d * SIDE; i++) h->o[i] = (float)h->total[i];
+}
+
+/* o = (o * s) / sum, s may be NULL. */
+SIMD_APART void divide_columns(float *o, int64_t d, const float *s, const float *sum) {
+    for (int v = 0; v < SIDE; v += SIMD_LANES) {
+        vf f = s ? v_load(s + v) : v_all(1.0f), by = v_load(sum + v);
+        for (int64_t i = 0; i < d; i++) v_store(o + i * SIDE + v, (v_load(o + i * SIDE + v) * f) / by);
+    }
 }
 
 static void attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines,
-                 const float *sines, float eps, float c, int32_t mode, int32_t keep, float *q, float *k, float *v,
-                 float *sq, float *sk, float *sv, float *rq, float *rk, float *prob, float *code, float *o, float *y) {
-    int quant = mode != K_FLOAT;
+                      const float *sines, float eps, float c, int32_t mode, int32_t norm, float *max, float *sum,
+                      float *work, float *y) {
     int64_t model = heads * d, ld = 3 * model;
-    for (int64_t bh = 0; bh < batch * heads; bh++) {
-        int64_t b = bh / heads, h = bh % heads, at = bh * seq;
-        const float *x = qkv + b * seq * ld + h * d;
-        float *qh = q + at * d, *kh = k + at * d, *vh = v + at * d;
-        load_head(x, ld, seq, d, cosines, sines, eps, 1, quant, qh, sq + at, rq ? rq + at : 0);
-        load_head(x + model, ld, seq, d, cosines, sines, eps, 1, quant, kh, sk + at, rk ? rk + at : 0);
-        load_head(x + 2 * model, ld, seq, d, cosines, sines, eps, 0, quant, vh, sv + at, 0);
-        float *ph = keep ? prob + at * seq : prob;
-        for (int64_t r0 = 0; r0 < seq; r0 += BLOCK) {
-            int64_t m = seq - r0 < BLOCK ? seq - r0 : BLOCK, keys = r0 + m;
-            float *p = keep ? ph + r0 * seq : ph;
-            float sum[BLOCK], su[BLOCK];
-            gemm(0, 1, m, keys, d, qh + r0 * d, d, kh, d, 0, p, seq);
-            for (int64_t r = 0; r < m; r++) {
-                float *a = p + r * seq, *u = code + r * seq;
-                int64_t n = r0 + r + 1;
-                sum[r] = softmax_row(a, n, sq[at + r0 + r], sk + at, c, quant);
-                if (quant) {
-                    for (int64_t t = 0; t < n; t++) u[t] = a[t] * sv[at + t];
-                    su[r] = rule_quantise_vector(u, n, u);
-                } else {
-                    memcpy(u, a, (size_t)n * sizeof *u);
-                }
-                memset(u + n, 0, (size_t)(keys - n) * sizeof *u);
-                if (keep) { /* the gradient wants probabilities, and zeros in the masked corner of the block */
-                    float f = 1.0f / sum[r];
-                    for (int64_t t = 0; t < n; t++) a[t] *= f;
-                    memset(a + n, 0, (size_t)(keys - n) * sizeof *a);
-                }
+    struct head h;
+    struct mask mask;
+    head_in(work, seq, d, mode != K_FLOAT, &h);
+    make_mask(&mask);
+    for (int64_t bh = 0; bh < batch * heads; bh++, max += padded(seq), sum += padded(seq)) {
+        int64_t first = bh / heads * seq, column = bh % heads * d;
+        load_head(&h, qkv + first * ld + column, model, norm, eps, cosines, sines);
+        load_values(&h);
+        for (int64_t from = 0; from < seq; from += SIDE) {
+            float largest[SIDE], su[SIDE], f[SIDE], *total = sum + from;
+            fetch(qkv, 3, &h, batch, heads, bh + 1, from);
+            fetch(y, 1, &h, batch, heads, bh + 1, from);
+            scores(&h, from, c, &mask, max + from);
+            exp_columns(h.s, h.sv, from, &mask, max + from, total, largest);
+            if (h.quant) {
+                scales(largest, su, f);
+                quantise_weights(h.s, h.sv, from + SIDE, f);
             }
-            weigh_values(code, seq, vh, m, keys, d, quant, o);
-            for (int64_t r = 0; r < m; r++) {
-                float *out = y + (b * seq + r0 + r) * model + h * d;
-                for (int64_t i = 0; i < d; i++) out[i] = (quant ? o[r * d + i] * su[r] : o[r * d + i]) / sum[r];
-            }
+            weigh_values(&h, from + SIDE);
+            divide_columns(h.o, d, h.quant ? su : 0, total);
+            block_to_rows(h.o, 0, seq - from, d, y + (first + from) * model + column, model);
         }
-        /* exp gives a number also for a NaN: without this, queries or keys that diverged would not show. */
-        int64_t n = quant ? seq : seq * d;
-        if (!finite(quant ? sq + at : qh, n) || !finite(quant ? sk + at : kh, n))
-            for (int64_t t = 0; t < seq; t++) y[(b * seq + t) * model + h * d] = NAN;
-    }
-}
-
-/* Undoes the rotation of the gradient dy and differentiates x * r, r = 1 / rms(x), when inv is given. */
-RULE void rotate_back(const float *x, int64_t ld, const float *inv, const float *co, const float *si, int64_t seq,
-                      int64_t d, const float *dy, float *dx) {
-    int64_t half = d / 2;
-    for (int64_t t = 0; t < seq; t++, x += ld, dx += ld, dy += d, co += half, si += half) {
-        for (int64_t i = 0; i < half; i++) {
-            dx[i] = dy[i] * co[i] + dy[i + half] * si[i];
-            dx[i + half] = dy[i + half] * co[i] - dy[i] * si[i];
-        }
-        if (!inv) continue;
-        float r = inv[t], k = rule_dot8(dx, x, d) * r * r / (float)d;
-        for (int64_t i = 0; i < d; i++) dx[i] = r * (dx[i] - x[i] * k);
-    }
-}
-
-RULE void dequantise(const float *code, const float *s, int64_t seq, int64_t d, float *y) {
-    for (int64_t t = 0; t < seq; t++)
-        for (int64_t i = 0; i < d; i++) y[t * d + i] = code[t * d + i] * s[t];
-}
-
-static void attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d,
-                      const float *cosines, const float *sines, float c, int32_t mode, const float *q, const float *k,
-                      const float *v, const float *sq, const float *sk, const float *sv, const float *rq,
-                      const float *rk, const float *prob, float *work, float *dqkv) {
-    int64_t model = heads * d, ld = 3 * model, n = seq * d;
-    float *qv = work, *kv = work + n, *vv = work + 2 * n, *dq = work + 3 * n, *dk = work + 4 * n, *ds = work + 5 * n;
-    for (int64_t bh = 0; bh < batch * heads; bh++) {
-        int64_t b = bh / heads, h = bh % heads, at = bh * seq;
-        const float *x = qkv + b * seq * ld + h * d, *ph = prob + at * seq, *dyh = dy + b * seq * model + h * d;
-        float *dx = dqkv + b * seq * ld + h * d;
-        const float *qh = q + at * d, *kh = k + at * d, *vh = v + at * d;
-        if (mode != K_FLOAT) {
-            dequantise(qh, sq + at, seq, d, qv);
-            dequantise(kh, sk + at, seq, d, kv);
-            dequantise(vh, sv + at, seq, d, vv);
-            qh = qv, kh = kv, vh = vv;
-        }
-        int64_t last = (seq - 1) / BLOCK * BLOCK; /* the last block sees every key: it starts the sums */
-        for (int64_t r0 = last; r0 >= 0; r0 -= BLOCK) {
-            int64_t m = seq - r0 < BLOCK ? seq - r0 : BLOCK, keys = r0 + m;
-            const float *p = ph + r0 * seq, *dyr = dyh + r0 * model;
-            int32_t add = r0 != last;
-            gemm(1, 0, keys, d, m, p, seq, dyr, model, add, dx + 2 * model, ld);
-            gemm(0, 1, m, keys, d, dyr, model, vh, d, 0, ds, seq);
-            for (int64_t r = 0; r < m; r++) {
-                const float *pr = p + r * seq;
-                float *s = ds + r * seq;
-                float delta = rule_dot8(pr, s, r0 + r + 1);
-                for (int64_t t = 0; t < r0 + r + 1; t++) s[t] = pr[t] * (s[t] - delta) * c;
-                memset(s + r0 + r + 1, 0, (size_t)(m - r - 1) * sizeof *s);
-            }
-            gemm(0, 0, m, d, keys, ds, seq, kh, d, 0, dq + r0 * d, d);
-            gemm(1, 0, keys, d, m, ds, seq, qh + r0 * d, d, add, dk, d);
-        }
-        rotate_back(x, ld, rq ? rq + at : 0, cosines, sines, seq, d, dq, dx);
-        rotate_back(x + model, ld, rk ? rk + at : 0, cosines, sines, seq, d, dk, dx + model);
+        /* exp and the largest of numbers may hide a NaN: without this, what diverged would not show. */
+        int good = h.quant ? finite(h.sq, seq) && finite(h.sk, seq) && finite(h.sv, seq)
+                           : finite(h.q, padded(seq) * d) && finite(h.k, padded(seq) * d);
+        if (!good)
+            for (int64_t t = 0; t < seq; t++) y[(first + t) * model + column] = NAN;
     }
 }

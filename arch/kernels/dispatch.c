@@ -88,19 +88,20 @@ void k_ple_mix_grad(const float *x, const float *gain, const float *inv, const f
     set->ple_mix_grad(x, gain, inv, de, rows, layers, p, ce, ch, dx, dgain);
 }
 
+int64_t k_attention_work(int64_t seq, int64_t d) {
+    return set->attention_work(seq, d);
+}
+
 void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines, const
-                 float *sines, float eps, float c, int32_t mode, int32_t keep, float *q, float *k, float *v, float
-                 *sq, float *sk, float *sv, float *rq, float *rk, float *prob, float *code, float *o, float *y) {
-    set->attention(qkv, batch, seq, heads, d, cosines, sines, eps, c, mode, keep, q, k, v, sq, sk, sv, rq, rk, prob,
-        code, o, y);
+                 float *sines, float eps, float c, int32_t mode, int32_t norm, float *max, float *sum, float *work,
+                 float *y) {
+    set->attention(qkv, batch, seq, heads, d, cosines, sines, eps, c, mode, norm, max, sum, work, y);
 }
 
 void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d, const
-                      float *cosines, const float *sines, float c, int32_t mode, const float *q, const float *k,
-                      const float *v, const float *sq, const float *sk, const float *sv, const float *rq, const
-                      float *rk, const float *prob, float *work, float *dqkv) {
-    set->attention_grad(qkv, dy, batch, seq, heads, d, cosines, sines, c, mode, q, k, v, sq, sk, sv, rq, rk, prob,
-        work, dqkv);
+                      float *cosines, const float *sines, float eps, float c, int32_t mode, int32_t norm, const float
+                      *max, const float *sum, float *work, float *dqkv) {
+    set->attention_grad(qkv, dy, batch, seq, heads, d, cosines, sines, eps, c, mode, norm, max, sum, work, dqkv);
 }
 
 void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,

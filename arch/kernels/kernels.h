@@ -65,17 +65,19 @@ void k_ple_mix(const float *x, const float *gain, const float *t, int64_t rows, 
 void k_ple_mix_grad(const float *x, const float *gain, const float *inv, const float *de, int64_t rows, int64_t layers,
                     int64_t p, float ce, float ch, float *dx, float *dgain);
 
-/* Causal attention over qkv [batch*seq, 3*heads*d]. q, k, v: [batch*heads, seq, d], sq, sk, sv: [batch*heads, seq];
- * rq, rk: the inverse norms, same shape, or NULL without qk norm; prob: [batch*heads, seq, seq] when keep, else
- * [64, seq]; code: [64, seq]; o: [64, d]. */
+/* Positions of a block of attention. */
+enum { K_SIDE = 16 };
+/* The floats that attention needs as work, for sequences up to seq and heads of d. */
+int64_t k_attention_work(int64_t seq, int64_t d);
+/* Causal attention over qkv [batch*seq, 3*heads*d]. cosines, sines: [blocks of positions, d/2, K_SIDE]; norm: queries and
+ * keys are normalised. max, sum: what the gradient needs, K_SIDE floats a block of positions of each head. */
 void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines,
-                 const float *sines, float eps, float c, int32_t mode, int32_t keep, float *q, float *k, float *v,
-                 float *sq, float *sk, float *sv, float *rq, float *rk, float *prob, float *code, float *o, float *y);
-/* Its gradient; dqkv is overwritten. work: (5*seq*d + 64*seq) floats. */
+                 const float *sines, float eps, float c, int32_t mode, int32_t norm, float *max, float *sum, float *work,
+                 float *y);
+/* Its gradient; dqkv is overwritten. */
 void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d,
-                      const float *cosines, const float *sines, float c, int32_t mode, const float *q, const float *k,
-                      const float *v, const float *sq, const float *sk, const float *sv, const float *rq,
-                      const float *rk, const float *prob, float *work, float *dqkv);
+                      const float *cosines, const float *sines, float eps, float c, int32_t mode, int32_t norm,
+                      const float *max, const float *sum, float *work, float *dqkv);
 
 /* Cross-entropy of rows of n logits: nll[r] = nats of targets[r] (0 where the target is negative, NaN where a logit is
  * not finite). grad: logits become (softmax - onehot) * weight. */
@@ -97,7 +99,7 @@ int32_t k_finite(const float *x, int64_t n);
 #define K_FUNCTIONS(F) \
     F(gemm) F(product_integers) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
     F(gelu_mul) F(gelu_mul_grad) F(gather) F(scatter_add) F(clear_rows) F(ple_mix) F(ple_mix_grad) \
-    F(attention) F(attention_grad) F(cross_entropy) F(route) F(route_grad) F(dot_scale_rows) F(scale) \
+    F(attention_work) F(attention) F(attention_grad) F(cross_entropy) F(route) F(route_grad) F(dot_scale_rows) F(scale) \
     F(finite)
 
 struct k_set {

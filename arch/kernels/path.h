@@ -15,7 +15,9 @@
 #include "ple.h"
 #include "entropy.h"
 #include "route.h"
+#include "blocks.h"
 #include "attention.h"
+#include "attention_grad.h"
 
 const struct k_set K_SET = {
 #define K_ENTRY(name) name,
