@@ -101,12 +101,13 @@ RULE float rule_join8(const float p[8]) {
 }
 
 RULE float rule_sum8(const float *v, int64_t n) {
-    rule_lanes sums[RULE_HALVES] = {{0}}, x[RULE_HALVES];
+    rule_lanes sums[RULE_HALVES] = {{0}}, x;
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        memcpy(x, v + i, sizeof x);
-        for (int h = 0; h < RULE_HALVES; h++) sums[h] += x[h];
-    }
+    for (; i + 8 <= n; i += 8)
+        for (int h = 0; h < RULE_HALVES; h++) {
+            memcpy(&x, v + i + 4 * h, sizeof x);
+            sums[h] += x;
+        }
     float p[8];
     memcpy(p, sums, sizeof p);
     for (int j = 0; i + j < n; j++) p[j] += v[i + j];
@@ -115,13 +116,14 @@ RULE float rule_sum8(const float *v, int64_t n) {
 
 /* sum8 of products. */
 RULE float rule_dot8(const float *a, const float *b, int64_t n) {
-    rule_lanes sums[RULE_HALVES] = {{0}}, x[RULE_HALVES], y[RULE_HALVES];
+    rule_lanes sums[RULE_HALVES] = {{0}}, x, y;
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        memcpy(x, a + i, sizeof x);
-        memcpy(y, b + i, sizeof y);
-        for (int h = 0; h < RULE_HALVES; h++) sums[h] += x[h] * y[h];
-    }
+    for (; i + 8 <= n; i += 8)
+        for (int h = 0; h < RULE_HALVES; h++) {
+            memcpy(&x, a + i + 4 * h, sizeof x);
+            memcpy(&y, b + i + 4 * h, sizeof y);
+            sums[h] += x * y;
+        }
     float p[8];
     memcpy(p, sums, sizeof p);
     for (int j = 0; i + j < n; j++) p[j] += a[i + j] * b[i + j];

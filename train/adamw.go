@@ -1,21 +1,14 @@
 package train
 
-/*
-#cgo CFLAGS: -std=c11 -O3 -Wall -Wextra -Werror
-#include "adamw.h"
-*/
-import "C"
-
 import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 	"sync/atomic"
-	"unsafe"
 
 	"gorgonia.org/gorgonia"
 
+	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 )
 
@@ -40,13 +33,18 @@ type AdamW struct {
 
 	steps    int // steps taken
 	m, v     [][]float32
+	tensors  []adamwTensor
+	pieces   []piece
 	profiles []*profile.Profile // nil, or one a thread
 }
 
-var _ gorgonia.Solver = (*AdamW)(nil)
+// adamwTensor is a parameter as a step finds it.
+type adamwTensor struct {
+	w, g   []float32
+	matrix bool
+}
 
-// adamwRange is the number of elements that a goroutine updates at a time.
-const adamwRange = 1 << 16
+var _ gorgonia.Solver = (*AdamW)(nil)
 
 // Moments gives the running means of the gradients and of their squares, one slice a parameter, and the number of
 // steps taken. The slices are the solver's own: read them between steps only. They are nil before the first step.
@@ -71,126 +69,110 @@ func (a *AdamW) SetMoments(m, v [][]float32, steps int) error {
 
 // Step updates every parameter from its gradient. Values and gradients are dense float32 tensors. It stops at a
 // parameter of another size than its moments before it changes any. A weight that ends infinite or NaN is an error
-// that names the parameter; the weights are changed by then.
+// that names the first such parameter; the weights are changed by then.
 func (a *AdamW) Step(params []gorgonia.ValueGrad) error {
-	if a.m == nil {
-		a.m, a.v = make([][]float32, len(params)), make([][]float32, len(params))
-		for i, p := range params {
-			w, _, _, err := denseParameter(p)
-			if err != nil {
-				a.m, a.v = nil, nil
-				return fmt.Errorf("adamw: %s: %w", parameterName(p, i), err)
+	if err := a.prepare(params); err != nil {
+		return err
+	}
+	a.steps++
+	matrix := a.coefficients()
+	vector := matrix
+	vector.Decay = 1
+	var bad atomic.Int64 // the number of the first parameter that is not finite, or more
+	bad.Store(int64(len(params)))
+	a.idle()
+	share(a.Threads, len(a.pieces), func(thread, i int) {
+		p := a.pieces[i]
+		t, k := a.tensors[p.param], vector
+		if t.matrix {
+			k = matrix
+		}
+		m, v := a.m[p.param], a.v[p.param]
+		if !k.Update(t.w[p.from:p.to], m[p.from:p.to], v[p.from:p.to], t.g[p.from:p.to]) {
+			for was := bad.Load(); int64(p.param) < was && !bad.CompareAndSwap(was, int64(p.param)); was = bad.Load() {
 			}
-			a.m[i], a.v[i] = make([]float32, len(w)), make([]float32, len(w))
+		}
+		if thread < len(a.profiles) { // weight and moments read and written, gradient read
+			a.profiles[thread].Lap(profile.Memory(profile.Optimiser, 7*(p.to-p.from)))
+		}
+	})
+	a.idle()
+	if i := int(bad.Load()); i < len(params) {
+		return fmt.Errorf("adamw: %s: %w", parameterName(params[i], i), errWeightNotFinite)
+	}
+	return nil
+}
+
+// idle charges the time up to here of threads that wait for others.
+func (a *AdamW) idle() {
+	if len(a.profiles) > 1 {
+		for _, p := range a.profiles {
+			p.Lap(profile.Cost{Kind: profile.Waiting})
 		}
 	}
-	if len(params) != len(a.m) {
+}
+
+// prepare takes the slices out of the parameters and makes the moments of the first step.
+func (a *AdamW) prepare(params []gorgonia.ValueGrad) error {
+	first := a.m == nil
+	if !first && len(params) != len(a.m) {
 		return fmt.Errorf("adamw: %d parameters, but moments for %d", len(params), len(a.m))
 	}
+	a.tensors, a.pieces = a.tensors[:0], a.pieces[:0]
 	for i, p := range params {
-		w, g, _, err := denseParameter(p)
-		if err == nil && (len(w) != len(g) || len(w) != len(a.m[i])) {
-			err = fmt.Errorf("%d weights, %d gradients, %d moments", len(w), len(g), len(a.m[i]))
+		w, g, matrix, err := denseParameter(p)
+		switch {
+		case err != nil:
+		case len(w) != len(g):
+			err = fmt.Errorf("%d weights, %d gradients", len(w), len(g))
+		case !first && len(w) != len(a.m[i]):
+			err = fmt.Errorf("%d weights, %d moments", len(w), len(a.m[i]))
 		}
 		if err != nil {
 			return fmt.Errorf("adamw: %s: %w", parameterName(p, i), err)
 		}
+		a.tensors = append(a.tensors, adamwTensor{w, g, matrix})
+		a.pieces = cut(a.pieces, i, len(w), pieceSize)
 	}
-	a.steps++
-	k := a.coefficients()
-	for i, p := range params {
-		w, g, matrix, _ := denseParameter(p)
-		if !a.update(i, w, g, matrix, k) {
-			return fmt.Errorf("adamw: %s: %w", parameterName(p, i), errWeightNotFinite)
+	if first {
+		for _, t := range a.tensors {
+			a.m, a.v = append(a.m, make([]float32, len(t.w))), append(a.v, make([]float32, len(t.w)))
 		}
 	}
 	return nil
 }
 
-// adamwCoefficients are the numbers of one step, the same for every element.
-type adamwCoefficients struct {
-	gradScale, oneMinusBeta1, beta2, oneMinusBeta2, invSqrtBias2, eps, decay, stepSize float32
-}
-
-func (a *AdamW) coefficients() adamwCoefficients {
+// coefficients are the numbers of this step. The conversions keep compilers from fusing products into sums, which some
+// processors would round otherwise than others.
+func (a *AdamW) coefficients() kernels.AdamW {
 	scale := a.GradScale
 	if scale == 0 {
 		scale = 1
 	}
-	bias1 := 1 - math.Pow(a.Beta1, float64(a.steps))
-	bias2 := 1 - math.Pow(a.Beta2, float64(a.steps))
-	return adamwCoefficients{
-		gradScale:     float32(scale),
-		oneMinusBeta1: float32(1 - a.Beta1),
-		beta2:         float32(a.Beta2),
-		oneMinusBeta2: float32(1 - a.Beta2),
-		invSqrtBias2:  float32(1 / math.Sqrt(bias2)),
-		eps:           float32(a.Eps),
-		decay:         float32(1 - a.LR*a.WeightDecay),
-		stepSize:      float32(a.LR / bias1),
+	bias1 := 1 - float64(power(a.Beta1, a.steps))
+	bias2 := 1 - float64(power(a.Beta2, a.steps))
+	return kernels.AdamW{
+		GradScale:     float32(scale),
+		OneMinusBeta1: float32(1 - a.Beta1),
+		Beta2:         float32(a.Beta2),
+		OneMinusBeta2: float32(1 - a.Beta2),
+		InvSqrtBias2:  float32(1 / math.Sqrt(bias2)),
+		Eps:           float32(a.Eps),
+		Decay:         float32(1 - float64(a.LR*a.WeightDecay)),
+		StepSize:      float32(a.LR / bias1),
 	}
 }
 
-// update runs the fused pass over parameter i and says whether every weight is finite.
-func (a *AdamW) update(i int, w, g []float32, matrix bool, k adamwCoefficients) bool {
-	if !matrix {
-		k.decay = 1
+// power is x to the n-th, by products alone: the same bits on every platform, which math.Pow does not promise.
+func power(x float64, n int) float64 {
+	y := 1.0
+	for ; n > 0; n >>= 1 {
+		if n&1 == 1 {
+			y *= x
+		}
+		x *= x
 	}
-	m, v := a.m[i], a.v[i]
-	threads := min(a.Threads, (len(w)+adamwRange-1)/adamwRange)
-	if threads <= 1 {
-		ok := adamwPass(w, m, v, g, k)
-		a.lap(0, adamwCost(len(w)))
-		return ok
-	}
-	return a.passThreads(threads, w, m, v, g, k)
-}
-
-// adamwCost is that of n elements: weight and moments read and written, gradient read.
-func adamwCost(n int) profile.Cost { return profile.Memory(profile.Optimiser, 7*n) }
-
-// lap charges the time of a thread to its profile, if there is one.
-func (a *AdamW) lap(thread int, c profile.Cost) {
-	if thread < len(a.profiles) {
-		a.profiles[thread].Lap(c)
-	}
-}
-
-// passThreads has goroutines take ranges of the tensor until none is left.
-func (a *AdamW) passThreads(threads int, w, m, v, g []float32, k adamwCoefficients) bool {
-	var next atomic.Int64
-	var bad atomic.Bool
-	var wg sync.WaitGroup
-	for i := range threads {
-		wg.Go(func() {
-			a.lap(i, profile.Cost{Kind: profile.Waiting})
-			done := 0
-			defer func() { a.lap(i, adamwCost(done)) }()
-			for {
-				lo := int(next.Add(1)-1) * adamwRange
-				if lo >= len(w) {
-					return
-				}
-				hi := min(lo+adamwRange, len(w))
-				done += hi - lo
-				if !adamwPass(w[lo:hi], m[lo:hi], v[lo:hi], g[lo:hi], k) {
-					bad.Store(true)
-				}
-			}
-		})
-	}
-	wg.Wait()
-	a.lap(0, profile.Cost{Kind: profile.Waiting}) // for the others
-	return !bad.Load()
-}
-
-func adamwPass(w, m, v, g []float32, k adamwCoefficients) bool {
-	if len(w) == 0 {
-		return true
-	}
-	return C.chiplm_adamw(floats(w), floats(m), floats(v), floats(g), C.int64_t(len(w)),
-		C.float(k.gradScale), C.float(k.oneMinusBeta1), C.float(k.beta2), C.float(k.oneMinusBeta2),
-		C.float(k.invSqrtBias2), C.float(k.eps), C.float(k.decay), C.float(k.stepSize)) == 0
+	return y
 }
 
 // denseParameter takes the slices out of a parameter and says whether it is a matrix.
@@ -223,20 +205,3 @@ func parameterName(p gorgonia.ValueGrad, i int) string {
 	}
 	return fmt.Sprintf("parameter %d", i)
 }
-
-// sumSquares adds up the squares of g in a fixed order.
-func sumSquares(g []float32) float64 {
-	if len(g) == 0 {
-		return 0
-	}
-	return float64(C.chiplm_sum_squares(floats(g), C.int64_t(len(g))))
-}
-
-// addTo adds src to dst, which are equally long.
-func addTo(dst, src []float32) {
-	if len(dst) > 0 {
-		C.chiplm_add(floats(dst), floats(src), C.int64_t(len(dst)))
-	}
-}
-
-func floats(x []float32) *C.float { return (*C.float)(unsafe.Pointer(&x[0])) }

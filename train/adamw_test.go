@@ -15,6 +15,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
+	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -80,7 +81,7 @@ func TestAdamWAgreesWithPyTorch(t *testing.T) {
 				sum := 0.0
 				for i, p := range c.Params {
 					copy(params[i].gradient, p.Grads[step])
-					sum += sumSquares(params[i].gradient)
+					sum += kernels.SumSquares(params[i].gradient)
 				}
 				norm := math.Sqrt(sum)
 				if math.Abs(norm-c.Norms[step]) > 1e-6*c.Norms[step] {
@@ -113,7 +114,7 @@ func (p plainParameter) Grad() (gorgonia.Value, error) { return p.grad, nil }
 // TestAdamWThreadsGiveTheSameBits also checks that any gorgonia.ValueGrad will do.
 func TestAdamWThreadsGiveTheSameBits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	shape := []int{3, adamwRange + 17}
+	shape := []int{3, pieceSize + 17}
 	w, g := make([]float32, shape[0]*shape[1]), make([]float32, shape[0]*shape[1])
 	for i := range w {
 		w[i], g[i] = float32(rng.NormFloat64()), float32(rng.NormFloat64())
@@ -170,18 +171,5 @@ func TestAdamWRefusesOtherParameters(t *testing.T) {
 	}
 	if err := a.SetMoments([][]float32{{0}}, nil, 1); err == nil {
 		t.Error("first moments without second ones are taken")
-	}
-}
-
-func TestSumSquaresIsExactForSmallIntegers(t *testing.T) {
-	for n := range 40 {
-		g, want := make([]float32, n), 0.0
-		for i := range g {
-			g[i] = float32(i - 7)
-			want += float64(g[i]) * float64(g[i])
-		}
-		if got := sumSquares(g); got != want {
-			t.Errorf("%d elements: %v, want %v", n, got, want)
-		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/configs"
 )
 
@@ -56,7 +57,7 @@ func BenchmarkGradient(b *testing.B) {
 		b.SetBytes(3 * 4 * int64(total))
 		for b.Loop() {
 			for i, p := range params {
-				addTo(sum[i], p.gradient)
+				kernels.Add(sum[i], p.gradient, sum[i])
 			}
 		}
 	})
@@ -64,7 +65,7 @@ func BenchmarkGradient(b *testing.B) {
 		b.SetBytes(4 * int64(total))
 		for b.Loop() {
 			for _, p := range params {
-				sumSquares(p.gradient)
+				kernels.SumSquares(p.gradient)
 			}
 		}
 	})

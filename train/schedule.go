@@ -52,7 +52,7 @@ func (s Schedule) LR(step int) float64 {
 		progress = min((float64(step-s.warmup)+0.5)/float64(decay), 1)
 	}
 	if s.kind == ScheduleCosine {
-		return s.floor + (s.peak-s.floor)*0.5*(1+math.Cos(math.Pi*progress))
+		return s.floor + float64((s.peak-s.floor)*0.5*(1+math.Cos(math.Pi*progress))) // not fused, as some processors would
 	}
 	return s.peak * (1 - progress)
 }

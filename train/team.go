@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 )
 
@@ -186,7 +187,7 @@ func (t *Team) take(i int, w *worker, err error) bool {
 			copy(t.params[j].gradient, g)
 			values += 2 * len(g)
 		} else {
-			addTo(t.params[j].gradient, g)
+			kernels.Add(t.params[j].gradient, g, t.params[j].gradient)
 			values += 3 * len(g)
 		}
 	}

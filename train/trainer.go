@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"gorgonia.org/gorgonia"
 
 	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 )
@@ -25,6 +27,9 @@ type Trainer struct {
 	team     *Team
 	float    bool // the graphs at hand have quantisation off
 	built    bool
+
+	pieces  []piece   // of the gradients
+	squares []float64 // their sums of squares
 
 	step      int   // steps taken
 	sequences int64 // training sequences behind the weights: the number of the next one
@@ -142,23 +147,33 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	if err := t.solver.Step(t.values); err != nil {
 		return StepResult{}, err
 	}
-	t.team.idle() // while one thread updated small tensors
 	t.step++
 	t.sequences += t.plan.SequencesPerStep
 	r.Elapsed = time.Since(start)
 	return r, nil
 }
 
-// gradNorm is the norm of the mean gradient over all parameters, added up in their order.
+// gradNorm is the norm of the mean gradient over all parameters. It is added up in pieces, in their order, however many
+// goroutines share them.
 func (t *Trainer) gradNorm() (float64, error) {
+	t.pieces = t.pieces[:0]
+	for i, p := range t.params {
+		t.pieces = cut(t.pieces, i, len(p.gradient), pieceSize)
+	}
+	t.squares = slices.Grow(t.squares[:0], len(t.pieces))[:len(t.pieces)]
+	t.team.idle()
+	share(len(t.team.workers), len(t.pieces), func(thread, i int) {
+		p := t.pieces[i]
+		t.squares[i] = kernels.SumSquares(t.params[p.param].gradient[p.from:p.to])
+		t.team.workers[thread].profile.Lap(profile.Memory(profile.Optimiser, p.to-p.from))
+	})
+	t.team.idle()
 	sum := 0.0
-	for _, p := range t.params {
-		s := sumSquares(p.gradient)
+	for i, s := range t.squares {
 		if math.IsNaN(s) || math.IsInf(s, 0) {
-			return 0, fmt.Errorf("the first tensor that is %w: the gradient of %s", errNotFinite, p.name)
+			return 0, fmt.Errorf("the first tensor that is %w: the gradient of %s", errNotFinite, t.params[t.pieces[i].param].name)
 		}
 		sum += s
-		t.team.workers[0].profile.Lap(profile.Memory(profile.Optimiser, len(p.gradient)))
 	}
 	return math.Sqrt(sum) / float64(t.plan.MicroBatches), nil
 }

@@ -129,3 +129,15 @@ void k_scale(float *x, int64_t n, float f) {
 int32_t k_finite(const float *x, int64_t n) {
     return set->finite(x, n);
 }
+
+void k_add_rows(const float *x, const int32_t *ids, int64_t rows, int64_t cols, float *table) {
+    set->add_rows(x, ids, rows, cols, table);
+}
+
+double k_sum_squares(const float *x, int64_t n) {
+    return set->sum_squares(x, n);
+}
+
+int32_t k_adamw(float *w, float *m, float *v, const float *g, int64_t n, struct k_adamw k) {
+    return set->adamw(w, m, v, g, n, k);
+}

@@ -95,12 +95,31 @@ void k_scale(float *x, int64_t n, float f);
 /* 1 when all n floats are finite. */
 int32_t k_finite(const float *x, int64_t n);
 
+/* table[ids[r]] += x[ids[r]], rows of two tables of the same shape; ids are distinct. */
+void k_add_rows(const float *x, const int32_t *ids, int64_t rows, int64_t cols, float *table);
+/* The sum of the squares of n floats in double, in a fixed order. */
+double k_sum_squares(const float *x, int64_t n);
+
+/* What one step of AdamW has in common for all elements. */
+struct k_adamw {
+    float grad_scale, one_minus_beta1, beta2, one_minus_beta2, inv_sqrt_bias2, eps, decay, step_size;
+};
+/* Updates n weights w and their moments m and v in place from the gradient g, every element on its own:
+ *
+ *   g' = g * grad_scale
+ *   m  = m + (g' - m) * one_minus_beta1
+ *   v  = v * beta2 + (g' * g') * one_minus_beta2
+ *   w  = w * decay - step_size * (m / (sqrt(v) * inv_sqrt_bias2 + eps))
+ *
+ * Returns 1 when every new weight is finite. */
+int32_t k_adamw(float *w, float *m, float *v, const float *g, int64_t n, struct k_adamw k);
+
 /* One path's copies of all functions. */
 #define K_FUNCTIONS(F) \
     F(gemm) F(product_integers) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
     F(gelu_mul) F(gelu_mul_grad) F(gather) F(scatter_add) F(clear_rows) F(ple_mix) F(ple_mix_grad) \
     F(attention_work) F(attention) F(attention_grad) F(cross_entropy) F(route) F(route_grad) F(dot_scale_rows) F(scale) \
-    F(finite)
+    F(finite) F(add_rows) F(sum_squares) F(adamw)
 
 struct k_set {
 #define K_MEMBER(name) __typeof__(k_##name) *name;

@@ -12,12 +12,13 @@ static int32_t finite(const float *x, int64_t n) { return rule_maxabs(x, n) < HU
 
 /* sum8 of (x * f) * (x * f). */
 SIMD_INLINE float norm_squares(const float *x, float f, int64_t n) {
-    rule_lanes sums[RULE_HALVES] = {{0}}, u[RULE_HALVES];
+    rule_lanes sums[RULE_HALVES] = {{0}}, u;
     int64_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        memcpy(u, x + i, sizeof u);
-        for (int h = 0; h < RULE_HALVES; h++) sums[h] += (u[h] * f) * (u[h] * f);
-    }
+    for (; i + 8 <= n; i += 8)
+        for (int h = 0; h < RULE_HALVES; h++) {
+            memcpy(&u, x + i + 4 * h, sizeof u);
+            sums[h] += (u * f) * (u * f);
+        }
     float p[8];
     memcpy(p, sums, sizeof p);
     for (int j = 0; i + j < n; j++) p[j] += (x[i + j] * f) * (x[i + j] * f);
@@ -37,14 +38,15 @@ SIMD_INLINE void norm_grad(const float *x, float ce, const float *gain, const fl
                            const float *add, int64_t rows, int64_t n, float *restrict dx, float *restrict dgain) {
     memset(dgain, 0, (size_t)n * sizeof *dgain);
     for (int64_t r = 0; r < rows; r++, x += n, dy += n, dx += n) {
-        rule_lanes sums[RULE_HALVES] = {{0}}, u[RULE_HALVES], v[RULE_HALVES], g[RULE_HALVES];
+        rule_lanes sums[RULE_HALVES] = {{0}}, u, v, g;
         int64_t i = 0;
-        for (; i + 8 <= n; i += 8) {
-            memcpy(u, x + i, sizeof u);
-            memcpy(v, dy + i, sizeof v);
-            memcpy(g, gain + i, sizeof g);
-            for (int h = 0; h < RULE_HALVES; h++) sums[h] += (g[h] * (v[h] * ch)) * (u[h] * ce);
-        }
+        for (; i + 8 <= n; i += 8)
+            for (int h = 0; h < RULE_HALVES; h++) {
+                memcpy(&u, x + i + 4 * h, sizeof u);
+                memcpy(&v, dy + i + 4 * h, sizeof v);
+                memcpy(&g, gain + i + 4 * h, sizeof g);
+                sums[h] += (g * (v * ch)) * (u * ce);
+            }
         float p[8];
         memcpy(p, sums, sizeof p);
         for (int j = 0; i + j < n; j++) p[j] += (gain[i + j] * (dy[i + j] * ch)) * (x[i + j] * ce);

@@ -18,6 +18,7 @@
 #include "blocks.h"
 #include "attention.h"
 #include "attention_grad.h"
+#include "update.h"
 
 const struct k_set K_SET = {
 #define K_ENTRY(name) name,
