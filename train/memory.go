@@ -16,7 +16,7 @@ func predictMemory(cfg *configs.Config, workers int) float64 {
 }
 
 // graphFloats is about how many floats a graph of a micro-batch holds. Per position of the micro-batch these are the
-// results of the operations and, in training, their gradients and the attention weights; per weight the quantised value
+// results of the operations and, in training, their gradients; per weight the quantised value
 // and, in training, the gradient.
 func graphFloats(cfg *configs.Config, train bool) float64 {
 	const logitRows = 256 // whose logits exist at a time
@@ -27,12 +27,12 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 	if train {
 		params *= 2
 		heads = 0
-		layer, outside = 24*d+7*f+5*h+h*t, 4*d
+		layer, outside = 24*d+7*f+5*h, 4*d
 	}
 	switch {
 	case p > 0 && train:
 		layer += 6*d + 5*p
-		outside += 4*l*p + 2*d
+		outside += 3*l*p + 2*d
 	case p > 0:
 		layer += 4*d + 4*p
 		outside += 2*l*p + d
