@@ -11,7 +11,11 @@ import (
 )
 
 // headRows is the number of positions whose logits exist at a time in training.
-const headRows = 256
+const headRows = 128
+
+// logitStride is the distance between rows of n logits: an odd number of cache lines of 16 floats, since rows a power of
+// two apart would compete for the same lines.
+func logitStride(n int) int { return ((n+15)/16 | 1) * 16 }
 
 // head is the output layer fused with the cross-entropy. It works in blocks of rows: with a large vocabulary the logits
 // of a whole batch would not fit a cache. In training both gradients are computed block by block in the forward pass.
@@ -33,10 +37,12 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 	h := &head{nll: make([]float32, n)}
 	b.head = h
 	acts := b.activations(n, d, w.mode)
-	block := min(headRows, n)
-	h.logits = make([]float32, block*v)
+	block, stride := min(headRows, n), logitStride(v)
 	if b.opt.Logits {
+		stride = v
 		h.logits = make([]float32, n*v)
+	} else {
+		h.logits = make([]float32, block*stride)
 	}
 	if b.opt.Train {
 		h.dx, h.dw = make([]float32, n*d), make([]float32, v*d)
@@ -54,11 +60,11 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 		h.loss = 0
 		for from := 0; from < n; from += block {
 			rows := min(block, n-from)
-			logits := h.logits
+			logits := kernels.M(h.logits, stride)
 			if b.opt.Logits {
-				logits = logits[from*v:]
+				logits.Data = logits.Data[from*v:]
 			}
-			acts.product(w, weights, 0, from, rows, kernels.M(logits, v))
+			acts.product(w, weights, 0, from, rows, logits)
 			b.opt.Profile.Lap(profile.Product(profile.HeadProduct, rows, v, d))
 			nll := h.nll[from : from+rows]
 			kernels.CrossEntropy(logits, targets[from:from+rows], v, b.opt.Train, weight, nll)
@@ -67,9 +73,8 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 			}
 			b.opt.Profile.Lap(profile.Memory(profile.HeadSoftmax, 2*rows*v))
 			if b.opt.Train {
-				grad := kernels.M(logits, v)
-				kernels.Gemm(rows, d, v, grad, kernels.M(weights, d), false, kernels.M(h.dx[from*d:], d))
-				kernels.Gemm(v, d, rows, grad.T(), kernels.M(acts.data[from*d:], d), from > 0, kernels.M(h.dw, d))
+				kernels.Gemm(rows, d, v, logits, kernels.M(weights, d), false, kernels.M(h.dx[from*d:], d))
+				kernels.Gemm(v, d, rows, logits.T(), kernels.M(acts.data[from*d:], d), from > 0, kernels.M(h.dw, d))
 				b.opt.Profile.Lap(profile.Product(profile.HeadGradient, rows, v, 2*d))
 			}
 		}

@@ -126,10 +126,10 @@ func BenchmarkCrossEntropy(b *testing.B) {
 		targets[i] = int32(i * 16)
 	}
 	work := make([]float32, len(logits))
-	onEachPath(b, "gradient=no", 0, 4*len(logits), func() { CrossEntropy(logits, targets, comboVocab, false, 1, nll) })
+	onEachPath(b, "gradient=no", 0, 4*len(logits), func() { CrossEntropy(M(logits, comboVocab), targets, comboVocab, false, 1, nll) })
 	onEachPath(b, "gradient=yes", 0, 8*len(logits), func() {
 		copy(work, logits)
-		CrossEntropy(work, targets, comboVocab, true, 1, nll)
+		CrossEntropy(M(work, comboVocab), targets, comboVocab, true, 1, nll)
 	})
 }
 

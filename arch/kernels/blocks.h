@@ -122,22 +122,6 @@ SIMD_APART void outer_product(int64_t m, const float *a, const float *b, int64_t
         for (int64_t t = 0; t < m; t += OUTER) outer_tile(OUTER, PARTS, a + t * SIDE, b + j, n, c + t * n + j, load);
 }
 
-/* rule_exp of numbers that are not positive, and of NaN. */
-SIMD_INLINE vf v_exp(vf x) {
-    x = v_max(x, v_all(-86.0f));
-    vf n = (x * v_all(0x1.715476p+0f) + v_all(0x1.8p23f)) - v_all(0x1.8p23f);
-    vf r = (x - n * v_all(0x1.63p-1f)) - n * v_all(-0x1.bd0106p-13f);
-    vf p = v_all(0x1.a01a02p-13f);
-    p = p * r + v_all(0x1.6c16c2p-10f);
-    p = p * r + v_all(0x1.111112p-7f);
-    p = p * r + v_all(0x1.555556p-5f);
-    p = p * r + v_all(0x1.555556p-3f);
-    p = p * r + v_all(0.5f);
-    p = p * r + v_all(1.0f);
-    p = p * r + v_all(1.0f);
-    return p * v_power(n);
-}
-
 /* Joins partial sums, sum8 in every lane. */
 SIMD_INLINE vf v_join8(const vf p[8]) { return ((p[0] + p[4]) + (p[2] + p[6])) + ((p[1] + p[5]) + (p[3] + p[7])); }
 

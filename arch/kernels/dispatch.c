@@ -104,9 +104,9 @@ void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t 
     set->attention_grad(qkv, dy, batch, seq, heads, d, cosines, sines, eps, c, mode, norm, max, sum, work, dqkv);
 }
 
-void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
+void k_cross_entropy(float *logits, int64_t ld, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
                      float *nll) {
-    set->cross_entropy(logits, targets, rows, n, grad, weight, nll);
+    set->cross_entropy(logits, ld, targets, rows, n, grad, weight, nll);
 }
 
 void k_route(const float *z, int64_t rows, int64_t n, int32_t *choice, float *p, float *prob) {

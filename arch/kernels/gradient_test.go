@@ -190,13 +190,13 @@ func TestCrossEntropyGradient(t *testing.T) {
 			in:      [][]float32{logits},
 			weights: weights,
 			forward: func() []float32 {
-				CrossEntropy(append([]float32(nil), logits...), targets, cols, false, 0, nll)
+				CrossEntropy(M(append([]float32(nil), logits...), cols), targets, cols, false, 0, nll)
 				return nll
 			},
 			backward: func([]float32) [][]float32 {
 				d := append([]float32(nil), logits...)
 				for r := range targets {
-					CrossEntropy(d[r*cols:], targets[r:r+1], cols, true, weights[r], nll)
+					CrossEntropy(M(d[r*cols:], cols), targets[r:r+1], cols, true, weights[r], nll)
 				}
 				return [][]float32{d}
 			},
@@ -291,7 +291,7 @@ func TestShortSlices(t *testing.T) {
 		"norm":    func() { RMSNorm(x, x[:4], 0, x[:4], x) },
 		"gather":  func() { Gather(x, []int32{2}, 4, configs.WeightQuant{}, Float, x) },
 		"scatter": func() { ScatterAdd(x, []int32{-1}, 4, 1, x) },
-		"target":  func() { CrossEntropy(x, []int32{8}, 8, false, 0, x) },
+		"target":  func() { CrossEntropy(M(x, 8), []int32{8}, 8, false, 0, x) },
 		"add":     func() { Add(x[:2], x, x) },
 	} {
 		func() {

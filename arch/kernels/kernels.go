@@ -220,15 +220,15 @@ func ClearRows(ids []int32, cols int, dtable []float32) {
 	C.k_clear_rows(iptr(ids), n(len(ids)), n(cols), ptr(dtable))
 }
 
-// CrossEntropy scores rows of n logits against targets: nll gets nats, 0 where the target is negative and NaN where a
+// CrossEntropy scores rows of cols logits against targets: nll gets nats, 0 where the target is negative and NaN where a
 // logit of the row is not finite. With grad, the logits become (softmax - one-hot) * weight.
-func CrossEntropy(logits []float32, targets []int32, cols int, grad bool, weight float32, nll []float32) {
-	need("logits", len(logits), len(targets)*cols)
+func CrossEntropy(logits Mat, targets []int32, cols int, grad bool, weight float32, nll []float32) {
+	logits.check("logits", len(targets), cols)
 	need("nll", len(nll), len(targets))
 	for _, t := range targets {
 		if int(t) >= cols {
 			panic(fmt.Sprintf("kernels: target %d is outside %d logits", t, cols))
 		}
 	}
-	C.k_cross_entropy(ptr(logits), iptr(targets), n(len(targets)), n(cols), flag(grad), C.float(weight), ptr(nll))
+	C.k_cross_entropy(ptr(logits.Data), n(logits.Stride), iptr(targets), n(len(targets)), n(cols), flag(grad), C.float(weight), ptr(nll))
 }

@@ -79,9 +79,9 @@ void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t 
                       const float *cosines, const float *sines, float eps, float c, int32_t mode, int32_t norm,
                       const float *max, const float *sum, float *work, float *dqkv);
 
-/* Cross-entropy of rows of n logits: nll[r] = nats of targets[r] (0 where the target is negative, NaN where a logit is
+/* Cross-entropy of rows of n logits, ld apart: nll[r] = nats of targets[r] (0 where the target is negative, NaN where a logit is
  * not finite). grad: logits become (softmax - onehot) * weight. */
-void k_cross_entropy(float *logits, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
+void k_cross_entropy(float *logits, int64_t ld, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,
                      float *nll);
 /* Top-1 routing over rows of n scores: choice (lowest index of the largest), prob [rows, n] softmax; p = 1 / sum8 of
  * exp(z - z[choice]) is the weight of the choice. */
