@@ -31,9 +31,10 @@ type builder struct {
 
 	sequences      *sequences
 	cosines, sines []float32
-	headGrad       *gorgonia.Node   // gradient of a tied head with respect to the token embedding
-	pleGrad        []float32        // gradient of the per-layer embeddings, filled layer by layer
-	pleParts       []*gorgonia.Node // the nodes that fill it
+	headGrad       *gorgonia.Node        // gradient of a tied head with respect to the token embedding
+	pleGrad        []float32             // gradient of the per-layer embeddings, filled layer by layer
+	pleParts       []*gorgonia.Node      // the nodes that fill it
+	tables         map[string]*tableRows // whose gradient is zero but for some rows
 	head           *head
 	routers        []*experts
 }

@@ -40,10 +40,36 @@ func (b *builder) scatter(t configs.Tensor, dy *gorgonia.Node, scale float32, on
 			kernels.ScatterAdd(floats(in[0]), ints(in[1]), cols, scale, dt)
 		}, nil, fixed(dy), fixed(b.ids), fixed(onto))
 	}
-	touched := make([]int32, 0, b.rows)
+	rows := newTableRows(t.Rows(), b.rows)
+	b.tables[t.Name] = rows
 	return b.node(name, cost, shape, func(in []gorgonia.Value, dt []float32) {
-		kernels.ClearRows(touched, cols, dt)
-		touched = append(touched[:0], ints(in[1])...)
-		kernels.ScatterAdd(floats(in[0]), touched, cols, scale, dt)
+		kernels.ClearRows(rows.list, cols, dt)
+		rows.set(ints(in[1]))
+		kernels.ScatterAdd(floats(in[0]), ints(in[1]), cols, scale, dt)
 	}, nil, fixed(dy), fixed(b.ids))
+}
+
+// tableRows are the rows of a table that a batch reads: those of its gradient that may not be zero.
+type tableRows struct {
+	read []bool  // by row
+	list []int32 // ascending
+}
+
+// newTableRows makes the set for a table, of which a batch of that many positions reads rows.
+func newTableRows(rows, batch int) *tableRows {
+	return &tableRows{read: make([]bool, rows), list: make([]int32, 0, min(rows, batch))}
+}
+
+// set makes the rows those that are among ids.
+func (t *tableRows) set(ids []int32) {
+	for _, id := range ids {
+		t.read[id] = true
+	}
+	t.list = t.list[:0]
+	for r, read := range t.read {
+		if read {
+			t.list = append(t.list, int32(r))
+			t.read[r] = false
+		}
+	}
 }

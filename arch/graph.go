@@ -34,6 +34,9 @@ type Graph struct {
 	targets []int32
 	vm      gorgonia.VM
 	grads   gorgonia.Nodes
+	slices  [][]float32  // of grads: the operations' own buffers, the same in every run
+	tables  []*tableRows // of each gradient, nil where any element may not be zero
+	rows    [][]int32
 	traces  []trace
 	head    *head
 	routers []*experts
@@ -106,7 +109,7 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 		}
 	}()
 	b = &builder{cfg: cfg, opt: opt, graph: gorgonia.NewGraph(), rows: n, params: map[string]*gorgonia.Node{},
-		specs: map[string]configs.Tensor{}, quant: map[string]*weight{}, sequences: &sequences{}}
+		specs: map[string]configs.Tensor{}, tables: map[string]*tableRows{}, quant: map[string]*weight{}, sequences: &sequences{}}
 	g = &Graph{opt: opt, vocab: cfg.VocabSize, weights: w, ids: make([]int32, n), targets: make([]int32, n)}
 	var params gorgonia.Nodes
 	for i, t := range cfg.Tensors() {
@@ -127,6 +130,9 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 	if opt.Train {
 		if g.grads, err = gorgonia.Grad(loss, params...); err != nil {
 			return nil, fmt.Errorf("differentiate: %w", err)
+		}
+		for _, t := range cfg.Tensors() {
+			g.tables = append(g.tables, b.tables[t.Name])
 		}
 	}
 	if err := distinct(b.graph); err != nil {
@@ -222,11 +228,26 @@ func (g *Graph) AuxLoss() float64 {
 // Gradients are those of the last run, in the order of the weights' tensors; nil without Train. They are valid until
 // the next run.
 func (g *Graph) Gradients() [][]float32 {
-	var out [][]float32
-	for _, n := range g.grads {
-		out = append(out, floats(n.Value()))
+	if g.slices == nil {
+		for _, n := range g.grads {
+			g.slices = append(g.slices, floats(n.Value()))
+		}
 	}
-	return out
+	return g.slices
+}
+
+// GradientRows are, for each of [Graph.Gradients], the rows that may not be zero, ascending; nil when all may. They are
+// valid until the next run.
+func (g *Graph) GradientRows() [][]int32 {
+	g.rows = g.rows[:0]
+	for _, t := range g.tables {
+		if t == nil {
+			g.rows = append(g.rows, nil)
+		} else {
+			g.rows = append(g.rows, t.list)
+		}
+	}
+	return g.rows
 }
 
 // NLL are the nats of each target in the last run, 0 where the target was negative.
@@ -265,6 +286,6 @@ func (g *Graph) Close() error {
 		return nil
 	}
 	err := g.vm.Close()
-	g.vm, g.grads, g.traces = nil, nil, nil
+	g.vm, g.grads, g.slices, g.tables, g.traces = nil, nil, nil, nil, nil
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -317,5 +318,46 @@ func TestMemoryIsFlat(t *testing.T) {
 	}
 	if after := heap(); after > before+64<<10 {
 		t.Errorf("300 runs left %d bytes more on the heap", after-before)
+	}
+}
+
+// TestGradientRows: rows that are not named hold zeros, over several batches, and the rows read are named.
+func TestGradientRows(t *testing.T) {
+	for name, cfg := range variants() {
+		w := randomWeights(cfg, 7)
+		g := mustBuild(t, cfg, w, Options{Batch: 2, Seq: 5, Train: true})
+		named := 0
+		for seed := range uint64(3) {
+			ids, targets := randomBatch(cfg, 10, seed)
+			mustRun(t, g, ids, targets)
+			read := slices.Clone(ids)
+			slices.Sort(read)
+			read = slices.Compact(read)
+			for i, tensor := range w.Tensors {
+				rows := g.GradientRows()[i]
+				if rows == nil {
+					continue
+				}
+				named++
+				if !slices.Equal(rows, read) {
+					t.Errorf("%s: %s: rows %v, where the batch reads %v", name, tensor.Name, rows, read)
+				}
+				for j, v := range g.Gradients()[i] {
+					if v != 0 && !slices.Contains(rows, int32(j/tensor.Cols())) {
+						t.Fatalf("%s: %s: row %d is not zero, and not named in %v", name, tensor.Name, j/tensor.Cols(), rows)
+					}
+				}
+			}
+		}
+		tables := 0
+		if cfg.PLEDim > 0 {
+			tables++
+		}
+		if !cfg.TieEmbeddings {
+			tables++
+		}
+		if named != 3*tables {
+			t.Errorf("%s: rows of %d gradients are named in three runs, where there are %d such tables", name, named, tables)
+		}
 	}
 }

@@ -48,6 +48,7 @@ type fakeGraph struct {
 	opt       arch.Options
 	loss      float64
 	gradients [][]float32
+	rows      [][]int32
 	nll       []float32
 	bad       string
 	closed    bool
@@ -57,7 +58,7 @@ func (m *fakeModel) build(opt arch.Options) (Graph, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.built = append(m.built, opt)
-	g := &fakeGraph{model: m, opt: opt, nll: make([]float32, opt.Batch*opt.Seq)}
+	g := &fakeGraph{model: m, opt: opt, nll: make([]float32, opt.Batch*opt.Seq), rows: make([][]int32, len(m.weights))}
 	for _, w := range m.weights {
 		g.gradients = append(g.gradients, make([]float32, len(w)))
 	}
@@ -101,12 +102,13 @@ func (g *fakeGraph) RunSequences(ids, targets []int32, lengths []int) (float64, 
 	return g.Run(ids, targets)
 }
 
-func (g *fakeGraph) AuxLoss() float64       { return 0.5 }
-func (g *fakeGraph) Gradients() [][]float32 { return g.gradients }
-func (g *fakeGraph) NLL() []float32         { return g.nll }
-func (g *fakeGraph) Logits() []float32      { return nil }
-func (g *fakeGraph) FirstNonFinite() string { return g.bad }
-func (g *fakeGraph) Close() error           { g.closed = true; return nil }
+func (g *fakeGraph) AuxLoss() float64        { return 0.5 }
+func (g *fakeGraph) Gradients() [][]float32  { return g.gradients }
+func (g *fakeGraph) GradientRows() [][]int32 { return g.rows }
+func (g *fakeGraph) NLL() []float32          { return g.nll }
+func (g *fakeGraph) Logits() []float32       { return nil }
+func (g *fakeGraph) FirstNonFinite() string  { return g.bad }
+func (g *fakeGraph) Close() error            { g.closed = true; return nil }
 
 // fakeSequences makes the n-th sequence out of n.
 type fakeSequences struct{ vocab int32 }

@@ -17,6 +17,9 @@ type Graph interface {
 	AuxLoss() float64
 	// Gradients are those of the last Run, in the order of the weights, valid until the next Run.
 	Gradients() [][]float32
+	// GradientRows are, for each of Gradients, the rows that may not be zero, ascending; nil when all may. They are valid
+	// until the next Run.
+	GradientRows() [][]int32
 	// NLL is the loss in nats of each position of the last Run.
 	NLL() []float32
 	// Logits are those of the last Run, position by position, of a graph built to keep them.

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/chiplm/chiplm/arch"
-	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 )
 
@@ -29,14 +28,9 @@ type Team struct {
 	context   int // tokens of a sequence
 	micro     int // micro-batches of a step
 
-	params []*Parameter
+	sum    *gradientSum
 	losses []float64 // of each micro-batch of the step under way
 	aux    []float64 // load-balancing losses, likewise
-
-	mu   sync.Mutex
-	cond *sync.Cond
-	turn int // the micro-batch whose gradient is added next
-	err  error
 }
 
 // worker is one goroutine's share of a team.
@@ -51,9 +45,8 @@ var errNotFinite = errors.New("not finite")
 
 // newTeam makes a team that has no graphs yet.
 func newTeam(workers int, sequences Sequences, batch, context, micro int, params []*Parameter) *Team {
-	t := &Team{sequences: sequences, batch: batch, context: context, micro: micro, params: params,
+	t := &Team{sequences: sequences, batch: batch, context: context, micro: micro, sum: newGradientSum(params),
 		losses: make([]float64, micro), aux: make([]float64, micro)}
-	t.cond = sync.NewCond(&t.mu)
 	for range workers {
 		n := batch * context
 		t.workers = append(t.workers, &worker{ids: make([]int32, n), targets: make([]int32, n)})
@@ -93,7 +86,7 @@ func (t *Team) close() {
 // sequence number first, and returns the mean loss and the mean load-balancing loss of experts. When ctx ends it gives
 // the step up between two micro-batches and returns ctx's error; the gradients are then worth nothing.
 func (t *Team) step(ctx context.Context, first int64) (loss, aux float64, err error) {
-	t.turn, t.err = 0, nil
+	t.sum.start()
 	var next atomic.Int64
 	if len(t.workers) == 1 {
 		t.work(ctx, t.workers[0], first, &next)
@@ -105,9 +98,10 @@ func (t *Team) step(ctx context.Context, first int64) (loss, aux float64, err er
 		wg.Wait()
 		t.idle() // until the last was done
 	}
-	if t.err != nil {
-		return 0, 0, t.err
+	if t.sum.err != nil {
+		return 0, 0, t.sum.err
 	}
+	t.sum.finish()
 	for i := range t.losses {
 		loss += t.losses[i]
 		aux += t.aux[i]
@@ -137,7 +131,7 @@ func (t *Team) work(ctx context.Context, w *worker, first int64, next *atomic.In
 		if err == nil {
 			err = t.runOne(w, first, i)
 		}
-		if !t.take(i, w, err) {
+		if !t.sum.take(i, w.graph, err, w.profile) {
 			return
 		}
 	}
@@ -161,40 +155,4 @@ func (t *Team) runOne(w *worker, first int64, i int) error {
 	}
 	t.losses[i], t.aux[i] = loss, w.graph.AuxLoss()
 	return nil
-}
-
-// take waits for micro-batch i's turn and adds its gradient. It says whether to go on.
-func (t *Team) take(i int, w *worker, err error) bool {
-	w.profile.Lap(profile.Cost{})
-	t.mu.Lock()
-	for t.turn != i && t.err == nil {
-		t.cond.Wait()
-	}
-	w.profile.Lap(profile.Cost{Kind: profile.Waiting})
-	if t.err == nil {
-		t.err = err
-	}
-	failed := t.err != nil
-	t.mu.Unlock()
-	if failed {
-		t.cond.Broadcast()
-		return false
-	}
-	// Only the micro-batch whose turn it is gets here.
-	values := 0 // read and written
-	for j, g := range w.graph.Gradients() {
-		if i == 0 {
-			copy(t.params[j].gradient, g)
-			values += 2 * len(g)
-		} else {
-			kernels.Add(t.params[j].gradient, g, t.params[j].gradient)
-			values += 3 * len(g)
-		}
-	}
-	w.profile.Lap(profile.Memory(profile.GradientSum, values))
-	t.mu.Lock()
-	t.turn++
-	t.mu.Unlock()
-	t.cond.Broadcast()
-	return true
 }

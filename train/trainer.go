@@ -10,7 +10,6 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"github.com/chiplm/chiplm/arch"
-	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 )
@@ -28,7 +27,7 @@ type Trainer struct {
 	float    bool // the graphs at hand have quantisation off
 	built    bool
 
-	pieces  []piece   // of the gradients
+	pieces  []piece   // of the gradients: of elements, or of rows where most are zero
 	squares []float64 // their sums of squares
 
 	step      int   // steps taken
@@ -158,14 +157,19 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 func (t *Trainer) gradNorm() (float64, error) {
 	t.pieces = t.pieces[:0]
 	for i, p := range t.params {
-		t.pieces = cut(t.pieces, i, len(p.gradient), pieceSize)
+		if p.dense() {
+			t.pieces = cut(t.pieces, i, len(p.gradient), pieceSize)
+		} else {
+			t.pieces = cut(t.pieces, i, len(p.rows), max(1, pieceSize/p.cols))
+		}
 	}
 	t.squares = slices.Grow(t.squares[:0], len(t.pieces))[:len(t.pieces)]
 	t.team.idle()
 	share(len(t.team.workers), len(t.pieces), func(thread, i int) {
 		p := t.pieces[i]
-		t.squares[i] = kernels.SumSquares(t.params[p.param].gradient[p.from:p.to])
-		t.team.workers[thread].profile.Lap(profile.Memory(profile.Optimiser, p.to-p.from))
+		sum, values := t.params[p.param].squares(p.from, p.to)
+		t.squares[i] = sum
+		t.team.workers[thread].profile.Lap(profile.Memory(profile.Optimiser, values))
 	})
 	t.team.idle()
 	sum := 0.0
