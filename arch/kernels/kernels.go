@@ -31,9 +31,6 @@ const (
 	Codes  Mode = C.K_CODES
 )
 
-// Block is the number of rows that attention works on at a time.
-const Block = 64
-
 func ptr(s []float32) *C.float { return (*C.float)(unsafe.Pointer(unsafe.SliceData(s))) }
 
 func iptr(s []int32) *C.int32_t { return (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(s))) }
