@@ -16,17 +16,15 @@ func predictMemory(cfg *configs.Config, workers int) float64 {
 }
 
 // graphFloats is about how many floats a graph of a micro-batch holds. Per position of the micro-batch these are the
-// results of the operations and, in training, their gradients; per weight the quantised value
-// and, in training, the gradient.
+// results of the operations, their codes and, in training, their gradients; per weight the code and, in training, the
+// quantised value and the gradient.
 func graphFloats(cfg *configs.Config, train bool) float64 {
 	const logitRows = 256 // whose logits exist at a time
 	d, f, p, l := float64(cfg.DModel), float64(cfg.DFF), float64(cfg.PLEDim), float64(cfg.NLayers)
 	h, t, params := float64(cfg.NHeads), float64(cfg.ContextLength), float64(cfg.Parameters())
-	layer, outside := 12*d+4*f, 2*d
-	heads := l * t * (3*d + 5*h) // of one sequence: scoring takes one after another through attention
+	layer, outside, perWeight := 12*d+3.5*f, 2*d, 0.3
 	if train {
-		params *= 2
-		heads = 0
+		perWeight = 2
 		layer, outside = 24*d+7*f+5*h, 4*d
 	}
 	switch {
@@ -34,13 +32,16 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 		layer += 6*d + 5*p
 		outside += 3*l*p + 2*d
 	case p > 0:
-		layer += 4*d + 4*p
+		layer += 3*d + 2.5*p
 		outside += 2*l*p + d
 	}
-	if cfg.Experts > 1 {
+	switch {
+	case cfg.Experts > 1 && train:
 		layer += 4*d + 4*f + 3*float64(cfg.Experts)
+	case cfg.Experts > 1:
+		layer += 3*d + 3*float64(cfg.Experts)
 	}
-	return params + heads + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
+	return perWeight*params + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
 }
 
 // CheckMemory refuses a training that needs more memory than this process may still take.
