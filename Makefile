@@ -2,11 +2,13 @@
 # make test   every test
 # make lint   gofmt, go vet, staticcheck
 # make bench  Go benchmarks of every room
+# make bench-torch   training speed against PyTorch, which it installs under build/: see bench/README.md
 
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO = build/demo
+TORCH = build/torch
 
-.PHONY: setup build test lint demo bench
+.PHONY: setup build test lint demo bench bench-torch
 
 setup:
 	@./setup.sh
@@ -32,3 +34,9 @@ demo: build
 
 bench: setup
 	go test -run '^$$' -bench . -benchmem ./...
+
+bench-torch: build
+	[ -x $(TORCH)/bin/python ] || python3 -m venv $(TORCH)
+	$(TORCH)/bin/python -m pip install --quiet -r bench/torch/requirements.txt
+	$(TORCH)/bin/python bench/torch/train.py --check
+	go run ./bench/torch --python $(TORCH)/bin/python
