@@ -98,8 +98,21 @@ func (p profiled) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	return v, err
 }
 
-// floats are the elements of a float32 tensor; a value of another type panics, and [op.Do] makes that an error.
-func floats(v gorgonia.Value) []float32 { return v.Data().([]float32) }
+// floats are the elements of a float32 tensor; a value of another type panics, and [op.Do] makes that an error. Data of
+// a value would box the slice at every call.
+func floats(v gorgonia.Value) []float32 {
+	d := v.(*tensor.Dense)
+	if d.Dtype() != tensor.Float32 {
+		panic(fmt.Sprintf("a tensor of %v where float32 belongs", d.Dtype()))
+	}
+	return d.Float32s()
+}
 
 // ints are the elements of an int32 tensor.
-func ints(v gorgonia.Value) []int32 { return v.Data().([]int32) }
+func ints(v gorgonia.Value) []int32 {
+	d := v.(*tensor.Dense)
+	if d.Dtype() != tensor.Int32 {
+		panic(fmt.Sprintf("a tensor of %v where int32 belongs", d.Dtype()))
+	}
+	return d.Int32s()
+}
