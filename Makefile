@@ -1,5 +1,6 @@
 # make demo   the whole road on a small model, in minutes: train, score, export, verify, read a story
 # make test   every test
+# make arm64  the tests of the arithmetic on arm64, cross-compiled and run by QEMU (Linux on another processor)
 # make lint   gofmt, go vet, staticcheck
 # make bench  Go benchmarks of every room
 # make bench-torch   training speed against PyTorch, which it installs under build/: see bench/README.md
@@ -7,8 +8,10 @@
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 DEMO = build/demo
 TORCH = build/torch
+ARM64 = CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc \
+	go test -tags noblas -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu'
 
-.PHONY: setup build test lint demo bench bench-torch
+.PHONY: setup build test arm64 lint demo bench bench-torch
 
 setup:
 	@./setup.sh
@@ -18,6 +21,14 @@ build: setup
 
 test: setup
 	go test -timeout 14m ./...
+
+# Training must give the same bytes as elsewhere, and the engine the bits of docs/numerics.md. The tests of the core
+# compile it for this machine.
+arm64:
+	@./setup.sh arm64
+	$(ARM64) ./qat/... ./arch/...
+	$(ARM64) -skip '^TestCore' ./engine
+	$(ARM64) -run '^(TestTrainingGivesTheSameBytesEverywhere|TestGoldenLosses)$$' ./train
 
 lint: setup
 	@files=$$(git ls-files '*.go'); out=$$(gofmt -l $$files); \

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes sure that what the build needs is here: Go, a C compiler, and on Linux OpenBLAS (macOS brings its own BLAS).
-# Installs OpenBLAS with apt where that is possible; anything else it names, and stops.
+# "setup.sh arm64" is for what `make arm64` needs instead: a C compiler for arm64, and QEMU to run its programs.
+# Installs OpenBLAS, compiler and QEMU with apt where that is possible; anything else it names, and stops.
 set -eu
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -15,6 +16,47 @@ version=$(cd / && go env GOVERSION)
 minor=$(printf '%s' "$version" | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
 [ -z "$minor" ] || [ "$minor" -ge 25 ] || die "Go 1.25 or newer is needed, this is $version. Get it at https://go.dev/dl."
 
+# install WHAT PACKAGE... installs Debian packages that bring something that is missing.
+install() {
+	what=$1
+	shift
+	command -v apt-get >/dev/null 2>&1 ||
+		die "$what is missing, and there is no apt-get to install it with. In Debian it comes with: $*. Install the same, then run this again."
+	sudo=
+	if [ "$(id -u)" -ne 0 ]; then
+		command -v sudo >/dev/null 2>&1 || die "$what is missing. As root: apt-get install $*; then run this again."
+		sudo=sudo
+	fi
+	say "installing $*"
+	export DEBIAN_FRONTEND=noninteractive
+	$sudo apt-get update -qq || say "apt-get update failed; trying with the package lists at hand"
+	$sudo apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+		die "apt-get could not install $*. Its message is above; install by hand, then run this again."
+}
+
+# has_arm64: a program can be compiled for arm64, and run.
+has_arm64() {
+	probe=$(mktemp -d)
+	printf '#include <math.h>\nint main(int n, char **a) { return a[n] || sqrt(n) != 1; }\n' >"$probe/probe.c"
+	if aarch64-linux-gnu-gcc "$probe/probe.c" -o "$probe/probe" -lm >/dev/null 2>&1 &&
+		qemu-aarch64 -L /usr/aarch64-linux-gnu "$probe/probe" >/dev/null 2>&1; then found=0; else found=1; fi
+	rm -r "$probe"
+	return "$found"
+}
+
+if [ "${1:-}" = arm64 ]; then
+	case "$(uname -s) $(uname -m)" in
+	*aarch64 | *arm64) die "this machine is arm64 itself: make test runs all tests on it." ;;
+	Linux*) ;;
+	*) die "make arm64 needs Linux, this is $(uname -s): QEMU runs programs of another processor there alone." ;;
+	esac
+	has_arm64 && exit 0
+	install "a C compiler for arm64, its C library or QEMU" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
+	has_arm64 || die "compiler and QEMU are installed, but a program for arm64 does not run. Try:
+  aarch64-linux-gnu-gcc probe.c -o probe && qemu-aarch64 -L /usr/aarch64-linux-gnu probe"
+	exit 0
+fi
+
 [ "$(uname -s)" = Darwin ] && exit 0
 
 has_blas() {
@@ -27,16 +69,5 @@ has_blas() {
 
 has_blas && exit 0
 
-command -v apt-get >/dev/null 2>&1 ||
-	die "OpenBLAS is missing. Install its development package (cblas.h and libopenblas), then run this again."
-sudo=
-if [ "$(id -u)" -ne 0 ]; then
-	command -v sudo >/dev/null 2>&1 || die "OpenBLAS is missing. As root: apt-get install libopenblas-dev; then run this again."
-	sudo=sudo
-fi
-say "installing libopenblas-dev"
-export DEBIAN_FRONTEND=noninteractive
-$sudo apt-get update -qq || say "apt-get update failed; trying with the package lists at hand"
-$sudo apt-get install -y -qq --no-install-recommends libopenblas-dev >/dev/null ||
-	die "apt-get could not install libopenblas-dev. Its message is above; install it by hand, then run this again."
+install "OpenBLAS" libopenblas-dev
 has_blas || die "libopenblas-dev is installed, but a program that uses it does not link. Run: $CC -x c - -lopenblas"
