@@ -18,7 +18,7 @@
 //
 // # Caveats
 //
-// The same bytes are promised on processors of one type: the matrix kernels of OpenBLAS differ between types. A loss or
-// gradient that is not finite ends the run before the weights change. Validation runs the training graph, with
+// The bytes are the same on every processor, but not with simd.Library: BLAS has an order of summation of its own. A loss
+// or gradient that is not finite ends the run before the weights change. Validation runs the training graph, with
 // quantisation as in training; what the chip computes is scored by `chiplm eval bpb`.
 package train
