@@ -4,6 +4,7 @@ import (
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/qat/fakequant"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // quantiseBytes are those that quantisation reads and writes for an element: itself, its value and its code.
@@ -25,9 +26,9 @@ type activations struct {
 func (b *builder) activations(rows, cols int, w kernels.Mode) *activations {
 	a := &activations{rows: rows, cols: cols, exact: b.opt.Exact, mode: w, profile: b.opt.Profile}
 	if a.mode == kernels.Codes {
-		a.codes, a.scales = make([]uint8, rows*4*fakequant.Quads(cols)), make([]float32, rows)
+		a.codes, a.scales = pages.Make[uint8](rows*4*fakequant.Quads(cols)), make([]float32, rows)
 		if b.opt.Train {
-			a.data = make([]float32, rows*cols)
+			a.data = pages.Make[float32](rows * cols)
 		}
 	}
 	return a

@@ -12,6 +12,7 @@ import (
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat"
 	"github.com/chiplm/chiplm/qat/fakequant"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // builder holds what is shared while the nodes of a graph are made. The first error stays in err, and nodes made after
@@ -63,7 +64,7 @@ type gradients func(out, grad *gorgonia.Node) gorgonia.Nodes
 // node adds an operation whose result is a new buffer of that shape. cost is what the profile charges f to, but for
 // parts that f itself charges.
 func (b *builder) node(name string, cost profile.Cost, shape tensor.Shape, f compute, g gradients, in ...input) *gorgonia.Node {
-	return b.nodeInto(name, cost, shape, make([]float32, shape.TotalSize()), f, g, in...)
+	return b.nodeInto(name, cost, shape, pages.Make[float32](shape.TotalSize()), f, g, in...)
 }
 
 // nodeInto adds an operation whose result is a given buffer. f may be nil: the inputs have filled it then, and there is

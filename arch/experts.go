@@ -7,6 +7,7 @@ import (
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // experts is the mixture of experts of one layer: a float router sends each position to one feed-forward, whose result
@@ -40,7 +41,7 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 	if b.err != nil {
 		return nil
 	}
-	buf := func(size int) []float32 { return make([]float32, size) }
+	buf := func(size int) []float32 { return pages.Make[float32](size) }
 	k := c.Experts
 	m := &experts{
 		count: k, rows: n, d: d, f: f, act: c.Activation, gate: gate, up: up, down: down,

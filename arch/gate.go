@@ -6,13 +6,14 @@ import (
 
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // gatedUp is the first half of the feed-forward: act(gate x) * (up x), [n, d_ff].
 func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorgonia.Node {
 	n, f, d, act := b.rows, b.cfg.DFF, b.cfg.DModel, b.cfg.Activation
 	acts := b.activations(n, d, gate.mode)
-	gu := make([]float32, n*2*f) // gate and up of a row, side by side
+	gu := pages.Make[float32](n * 2 * f) // gate and up of a row, side by side
 	forward := func(in []gorgonia.Value, y []float32) {
 		acts.load(floats(in[0]), n)
 		acts.product(gate, floats(in[1]), 0, 0, n, kernels.M(gu, 2*f))
@@ -31,7 +32,7 @@ func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorg
 			kernels.Gemm(n, d, f, kernels.M(g, 2*f), kernels.M(floats(in[1]), d), false, kernels.M(dx, d))
 			kernels.Gemm(n, d, f, kernels.M(g[f:], 2*f), kernels.M(floats(in[2]), d), true, kernels.M(dx, d))
 		}, nil, fixed(dgu), fixed(gate.node), fixed(up.node))
-		both := make([]float32, 2*f*d) // the gradients of gate and up, one after the other, in one product
+		both := pages.Make[float32](2 * f * d) // the gradients of gate and up, one after the other, in one product
 		dgate := b.nodeInto(name+".dgate", costDw, tensor.Shape{f, d}, both[:f*d], func(in []gorgonia.Value, _ []float32) {
 			kernels.Gemm(2*f, d, n, kernels.M(floats(in[0]), 2*f).T(), kernels.M(acts.data, d), false, kernels.M(both, d))
 		}, nil, fixed(dgu))

@@ -8,6 +8,7 @@ import (
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // headRows is the number of positions whose logits exist at a time in training.
@@ -40,12 +41,12 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 	block, stride := min(headRows, n), logitStride(v)
 	if b.opt.Logits {
 		stride = v
-		h.logits = make([]float32, n*v)
+		h.logits = pages.Make[float32](n * v)
 	} else {
-		h.logits = make([]float32, block*stride)
+		h.logits = pages.Make[float32](block * stride)
 	}
 	if b.opt.Train {
-		h.dx, h.dw = make([]float32, n*d), make([]float32, v*d)
+		h.dx, h.dw = pages.Make[float32](n*d), pages.Make[float32](v*d)
 	}
 	forward := func(in []gorgonia.Value) (gorgonia.Value, error) {
 		weights, targets := floats(in[1]), ints(in[2])

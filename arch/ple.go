@@ -9,6 +9,7 @@ import (
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // pleRows is the number of rows that are gathered and mixed at a time.
@@ -59,7 +60,7 @@ func (b *builder) perLayerGate(name string, layer int, g, e *gorgonia.Node) *gor
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		if b.pleGrad == nil {
-			b.pleGrad = make([]float32, n*width)
+			b.pleGrad = pages.Make[float32](n * width)
 		}
 		de := b.pleGrad
 		cost := profile.Memory(profile.PLEGateGradient, 5*n*p)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // Weights are the parameters of a model, in the order in which checkpoints store them.
@@ -17,7 +18,7 @@ type Weights struct {
 func NewWeights(cfg *configs.Config) *Weights {
 	w := &Weights{Tensors: cfg.Tensors(), index: map[string]int{}}
 	for i, t := range w.Tensors {
-		w.Data = append(w.Data, make([]float32, t.Len()))
+		w.Data = append(w.Data, pages.Make[float32](t.Len()))
 		w.index[t.Name] = i
 	}
 	return w

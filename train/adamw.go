@@ -10,6 +10,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // errWeightNotFinite says that an update made a weight infinite or NaN.
@@ -136,7 +137,7 @@ func (a *AdamW) prepare(params []gorgonia.ValueGrad) error {
 	}
 	if first {
 		for _, t := range a.tensors {
-			a.m, a.v = append(a.m, make([]float32, len(t.w))), append(a.v, make([]float32, len(t.w)))
+			a.m, a.v = append(a.m, pages.Make[float32](len(t.w))), append(a.v, pages.Make[float32](len(t.w)))
 		}
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // Parameter is a tensor of the model with the accumulated gradient of a step, as a solver wants it. Its weights are
@@ -27,7 +28,7 @@ var _ gorgonia.ValueGrad = (*Parameter)(nil)
 
 // newParameter wraps the weights of a tensor, without copying them, and allocates its gradient.
 func newParameter(t configs.Tensor, weights []float32) *Parameter {
-	p := &Parameter{name: t.Name, matrix: len(t.Shape) >= 2, weights: weights, gradient: make([]float32, len(weights))}
+	p := &Parameter{name: t.Name, matrix: len(t.Shape) >= 2, weights: weights, gradient: pages.Make[float32](len(weights))}
 	p.cols = t.Shape[len(t.Shape)-1]
 	p.touched = make([]bool, len(weights)/p.cols)
 	p.value = tensor.New(tensor.WithShape(t.Shape...), tensor.WithBacking(p.weights))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // saver writes checkpoints of a run while training goes on: it copies what a checkpoint holds, and a goroutine writes the
@@ -126,7 +127,7 @@ func restore(t *Trainer, c *checkpoints.Checkpoint) error {
 // zeroMoments is the optimiser's state before the first step.
 func zeroMoments(cfg *configs.Config) (m, v [][]float32) {
 	for _, t := range cfg.Tensors() {
-		m, v = append(m, make([]float32, t.Len())), append(v, make([]float32, t.Len()))
+		m, v = append(m, pages.Make[float32](t.Len())), append(v, pages.Make[float32](t.Len()))
 	}
 	return m, v
 }

@@ -3,7 +3,11 @@ package kernels
 // #include "kernels.h"
 import "C"
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/chiplm/chiplm/qat/pages"
+)
 
 // MaxHeadDim is the widest head that attention computes.
 const MaxHeadDim = 1024
@@ -45,7 +49,7 @@ func NewAttention(s AttentionSpec) *Attention {
 	half := s.HeadDim / 2
 	return &Attention{batch: s.Batch, seq: s.Seq, heads: s.Heads, dim: s.HeadDim, norm: s.QKNorm, eps: s.Eps, scale: s.Scale,
 		mode: s.Mode, train: s.Train, cos: byBlocks(s.Cos, s.Seq, half), sin: byBlocks(s.Sin, s.Seq, half),
-		max: make([]float32, rows), sum: make([]float32, rows), work: make([]float32, C.k_attention_work(n(s.Seq), n(s.HeadDim)))}
+		max: make([]float32, rows), sum: make([]float32, rows), work: pages.Make[float32](int(C.k_attention_work(n(s.Seq), n(s.HeadDim))))}
 }
 
 // blocks is the number of blocks of positions.

@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/qat"
+	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // Op is the Gorgonia operation that quantises one weight matrix [rows, cols]. Its value is the matrix of code times
@@ -29,7 +30,7 @@ func New(name string, spec qat.Spec, rows, cols, parts int) (*Op, error) {
 	if qat.MaxCode(spec.Bits) == 0 {
 		return nil, fmt.Errorf("fake-quantise %s: %d bits cannot be quantised", name, spec.Bits)
 	}
-	op := &Op{name: name, spec: spec, rows: rows, cols: cols, data: make([]float32, rows*cols)}
+	op := &Op{name: name, spec: spec, rows: rows, cols: cols, data: pages.Make[float32](rows * cols)}
 	if parts > 0 {
 		op.packed = NewPacked(spec, parts, rows/parts, cols)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat"
+	"github.com/chiplm/chiplm/qat/pages"
 	"github.com/chiplm/chiplm/qat/simd"
 )
 
@@ -39,7 +40,7 @@ func NewPacked(spec qat.Spec, parts, rows, cols int) *Packed {
 	blocks := (rows + Block - 1) / Block
 	p := &Packed{Spec: spec, Parts: parts, Rows: rows, Cols: cols, codes1: blocks * Block * 4 * Quads(cols),
 		scaling1: blocks * Block * qat.Groups(spec, cols)}
-	p.Codes, p.Scales, p.Bias = make([]int8, parts*p.codes1), make([]float32, parts*p.scaling1), make([]int32, parts*p.scaling1)
+	p.Codes, p.Scales, p.Bias = pages.Make[int8](parts*p.codes1), pages.Make[float32](parts*p.scaling1), pages.Make[int32](parts*p.scaling1)
 	return p
 }
 
