@@ -102,20 +102,28 @@ func TestWhatIsRecorded(t *testing.T) {
 	for k, want := range map[profile.Kind]int64{
 		profile.Attention: layers, profile.AttentionGradient: layers, profile.Residual: 3 * layers,
 		profile.Norm: 3*layers + 1, profile.NormGradient: 3*layers + 1, profile.QuantiseWeights: int64(matrices),
-		profile.HeadProduct: 1, profile.HeadSoftmax: 1, profile.HeadGradient: 1, profile.Embedding: 2,
+		profile.HeadProduct: 1, profile.HeadSoftmax: 1, profile.HeadGradient: 1, profile.Embedding: 1,
 		profile.GradientSum: 1,
 	} {
 		if got := r.rows[k].Laps; got != want*count*micro {
 			t.Errorf("%v: %d calls, want %d", k, got, want*count*micro)
 		}
 	}
-	params := int64(cfg.Parameters())
-	for k, want := range map[profile.Kind]int64{
-		profile.GradientSum: 4 * params * (2 + 3 + 3), profile.Optimiser: 4 * params * 8,
-		profile.Norm: micro * 4 * 2 * 32 * 16 * (3*layers + 1), profile.Waiting: 0,
+	params, table := int64(cfg.Parameters()), int64(0)
+	for _, t := range cfg.Tensors() {
+		if t.Name == configs.PLETable {
+			table = int64(t.Len())
+		}
+	}
+	dense := params - table // of the table, only the rows that batches read are added up and squared
+	for k, want := range map[profile.Kind][2]int64{
+		profile.GradientSum: {4 * dense * (2 + 3 + 3), 4 * params * (2 + 3 + 3)},
+		profile.Optimiser:   {4 * (7*params + dense), 4 * 8 * params},
+		profile.Norm:        {micro * 4 * 2 * 32 * 16 * (3*layers + 1), micro * 4 * 2 * 32 * 16 * (3*layers + 1)},
+		profile.Waiting:     {0, 0},
 	} {
-		if got := r.rows[k].Bytes; got != want*count {
-			t.Errorf("%v: %d bytes, want %d", k, got, want*count)
+		if got := r.rows[k].Bytes; got < want[0]*count || got > want[1]*count {
+			t.Errorf("%v: %d bytes, want %d to %d", k, got, want[0]*count, want[1]*count)
 		}
 	}
 	if got := r.rows[profile.Optimiser].Laps; got != int64(2*tensors*count) { // the norm, and the update
