@@ -115,7 +115,8 @@ static void narrow(int64_t m, int64_t n, int64_t depth, const float *a, int64_t 
 /* One block of the inner index for up to WIDTH columns. */
 static void blocks(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t depth, const float *a, int64_t lda, const float *b,
                    int64_t ldb, float *c, int64_t ldc, int load) {
-    float copy[DEPTH * WIDTH], left[DEPTH * STRIP];
+    _Alignas(64) float copy[DEPTH * WIDTH];
+    _Alignas(64) float left[DEPTH * STRIP]; /* a vector across two cache lines takes two reads */
     int64_t whole = n / LANES * LANES, ai = ta ? 1 : lda, ap = ta ? lda : 1, bj = tb ? ldb : 1;
     struct right right = {b, ldb, COLUMNS};
     if (tb || m > FEW) right = copy_right(tb, b, ldb, depth, whole, copy);

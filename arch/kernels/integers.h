@@ -108,7 +108,7 @@ struct weights {
 /* y[rows, blocks * OUTS]; rows, blocks and wide are constants where this is called. */
 SIMD_INLINE void int_tile(int rows, int blocks, int wide, const uint8_t *x, int64_t ldx, const float *sx, struct weights w,
                           float *y, int64_t ldy) {
-    int32_t sum[INT_ROWS][INT_BLOCKS * OUTS];
+    _Alignas(64) int32_t sum[INT_ROWS][INT_BLOCKS * OUTS];
     for (int64_t g = 0; g < w.groups; g++) {
         int64_t from = g * w.width, quads = (g + 1 < w.groups ? from + w.width : w.quads) - from;
         struct codes c = {w.codes + from * 4 * OUTS, w.bias + g * OUTS, w.quads * 4 * OUTS, w.groups * OUTS};

@@ -49,8 +49,8 @@ static int32_t adamw(float *restrict w, float *restrict m, float *restrict v, co
         int64_t len = n - from < UPDATE_BLOCK ? n - from : UPDATE_BLOCK;
         for (int64_t i = 0; i < len; i++) {
             float d = g[i] * scale;
-            m[i] = m[i] + (d - m[i]) * rise1;
-            v[i] = root[i] = v[i] * beta2 + (d * d) * rise2;
+            m[i] = rule_cut(m[i] + (d - m[i]) * rise1);
+            v[i] = root[i] = rule_cut(v[i] * beta2 + (d * d) * rise2);
         }
         for (int i = 0; i < UPDATE_BLOCK; i += SIMD_LANES) v_store(root + i, v_sqrt(v_load(root + i)));
         for (int64_t i = 0; i < len; i++) {

@@ -57,7 +57,7 @@ static void activations(const float *x, int64_t rows, int64_t cols, float *value
         int finite = s < HUGE_VALF; /* then no element comes out of bounds */
         for (int64_t c = 0; c < cols; c += CHUNK) {
             int64_t n = cols - c < CHUNK ? cols - c : CHUNK;
-            float q[CHUNK];
+            _Alignas(64) float q[CHUNK];
             if (finite)
                 for (int64_t i = 0; i < n; i++) q[i] = rule_rne(x[c + i] * f);
             else
