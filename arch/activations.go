@@ -7,8 +7,8 @@ import (
 	"github.com/chiplm/chiplm/qat/pages"
 )
 
-// quantiseBytes are those that quantisation reads and writes for an element: itself, its value and its code.
-const quantiseBytes = 4 + 4 + 1
+// quantiseBytes are those that quantisation reads and writes for an element: itself and its code.
+const quantiseBytes = 4 + 1
 
 // activations are the rows that enter matrix products, quantised once for all products that read them.
 type activations struct {
@@ -16,7 +16,6 @@ type activations struct {
 	exact      bool
 	mode       kernels.Mode
 	raw        []float32 // as they came
-	data       []float32 // as gradients read them: raw, or code times scale
 	codes      []uint8   // in mode Codes, with
 	scales     []float32 // one a row
 	profile    *profile.Profile
@@ -27,9 +26,6 @@ func (b *builder) activations(rows, cols int, w kernels.Mode) *activations {
 	a := &activations{rows: rows, cols: cols, exact: b.opt.Exact, mode: w, profile: b.opt.Profile}
 	if a.mode == kernels.Codes {
 		a.codes, a.scales = pages.Make[uint8](rows*4*fakequant.Quads(cols)), make([]float32, rows)
-		if b.opt.Train {
-			a.data = pages.Make[float32](rows * cols)
-		}
 	}
 	return a
 }
@@ -38,10 +34,9 @@ func (b *builder) activations(rows, cols int, w kernels.Mode) *activations {
 func (a *activations) load(x []float32, rows int) {
 	a.raw, a.rows = x, rows
 	if a.mode != kernels.Codes {
-		a.data = x
 		return
 	}
-	fakequant.Activations(x, rows, a.cols, a.data, a.codes, a.scales)
+	fakequant.Activations(x, rows, a.cols, nil, a.codes, a.scales)
 	a.profile.Lap(profile.Cost{Kind: profile.QuantiseActivations, Bytes: quantiseBytes * int64(rows*a.cols)})
 }
 
@@ -58,4 +53,14 @@ func (a *activations) product(w *weight, data []float32, part, from, rows int, y
 	default:
 		kernels.Gemm(rows, out, a.cols, kernels.M(a.raw[from*a.cols:], a.cols), kernels.M(data, w.cols).T(), false, y)
 	}
+}
+
+// gradient computes dw, the gradient of a weight that rows from to from+rows met: dy transposed times what the product
+// read. It adds to dw when add is set.
+func (a *activations) gradient(dy kernels.Mat, out, from, rows int, add bool, dw []float32) {
+	if a.mode == kernels.Codes {
+		kernels.GemmCodes(out, a.cols, rows, dy.T(), a.codes[from*4*fakequant.Quads(a.cols):], a.scales[from:], add, kernels.M(dw, a.cols))
+		return
+	}
+	kernels.Gemm(out, a.cols, rows, dy.T(), kernels.M(a.raw[from*a.cols:], a.cols), add, kernels.M(dw, a.cols))
 }

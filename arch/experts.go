@@ -169,10 +169,9 @@ func (m *experts) backward(h, router, gate, up, down, grad []float32, aux float3
 	m.profile.Lap(profile.Memory(profile.ExpertSorting, len(dgate)+len(dup)+len(ddown)))
 	m.each(func(e, from, rows int) {
 		dg, du := kernels.M(m.dgu[from*2*f:], 2*f), kernels.M(m.dgu[from*2*f+f:], 2*f)
-		x := kernels.M(m.first.data[from*d:], d)
-		kernels.Gemm(f, d, rows, dg.T(), x, false, kernels.M(dgate[e*f*d:], d))
-		kernels.Gemm(f, d, rows, du.T(), x, false, kernels.M(dup[e*f*d:], d))
-		kernels.Gemm(d, f, rows, kernels.M(m.dy[from*d:], d).T(), kernels.M(m.second.data[from*f:], f), false, kernels.M(ddown[e*d*f:], f))
+		m.first.gradient(dg, f, from, rows, false, dgate[e*f*d:])
+		m.first.gradient(du, f, from, rows, false, dup[e*f*d:])
+		m.second.gradient(kernels.M(m.dy[from*d:], d), d, from, rows, false, ddown[e*d*f:])
 		m.profile.Lap(profile.Product(profile.LinearDw, 3*f, d, rows))
 		dx := kernels.M(m.dx[from*d:], d)
 		kernels.Gemm(rows, d, f, dg, kernels.M(gate[e*f*d:], d), false, dx)

@@ -34,7 +34,7 @@ func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorg
 		}, nil, fixed(dgu), fixed(gate.node), fixed(up.node))
 		both := pages.Make[float32](2 * f * d) // the gradients of gate and up, one after the other, in one product
 		dgate := b.nodeInto(name+".dgate", costDw, tensor.Shape{f, d}, both[:f*d], func(in []gorgonia.Value, _ []float32) {
-			kernels.Gemm(2*f, d, n, kernels.M(floats(in[0]), 2*f).T(), kernels.M(acts.data, d), false, kernels.M(both, d))
+			acts.gradient(kernels.M(floats(in[0]), 2*f), 2*f, 0, n, false, both)
 		}, nil, fixed(dgu))
 		dup := b.nodeInto(name+".dup", profile.Cost{}, tensor.Shape{f, d}, both[f*d:], nil, nil, fixed(dgate))
 		return gorgonia.Nodes{dx, dgate, dup}

@@ -75,7 +75,7 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 			b.opt.Profile.Lap(profile.Memory(profile.HeadSoftmax, 2*rows*v))
 			if b.opt.Train {
 				kernels.Gemm(rows, d, v, logits, kernels.M(weights, d), false, kernels.M(h.dx[from*d:], d))
-				kernels.Gemm(v, d, rows, logits.T(), kernels.M(acts.data[from*d:], d), from > 0, kernels.M(h.dw, d))
+				acts.gradient(logits, v, from, rows, from > 0, h.dw)
 				b.opt.Profile.Lap(profile.Product(profile.HeadGradient, rows, v, 2*d))
 			}
 		}

@@ -29,7 +29,7 @@ func (b *builder) linear(name string, x *gorgonia.Node, w *weight, other *fork) 
 			kernels.Gemm(n, w.cols, w.rows, kernels.M(floats(in[0]), w.rows), kernels.M(floats(in[1]), w.cols), add, kernels.M(dx, w.cols))
 		}, nil, append([]input{fixed(grad), fixed(w.node)}, other.inputs()...)...)
 		dw := b.node(name+".dw", costDw, tensor.Shape{w.rows, w.cols}, func(in []gorgonia.Value, dw []float32) {
-			kernels.Gemm(w.rows, w.cols, n, kernels.M(floats(in[0]), w.rows).T(), kernels.M(acts.data, w.cols), false, kernels.M(dw, w.cols))
+			acts.gradient(kernels.M(floats(in[0]), w.rows), w.rows, 0, n, false, dw)
 		}, nil, fixed(grad))
 		return gorgonia.Nodes{dx, dw}
 	}

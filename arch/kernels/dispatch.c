@@ -25,6 +25,11 @@ void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const float
     set->gemm(ta, tb, m, n, k, a, lda, b, ldb, add, c, ldc);
 }
 
+void k_gemm_codes(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const uint8_t *codes, const float *scales,
+                       int32_t add, float *c, int64_t ldc) {
+    set->gemm_codes(m, n, k, a, lda, codes, scales, add, c, ldc);
+}
+
 void k_product_integers(const uint8_t *x, const float *sx, int64_t rows, int64_t in, const int8_t *codes,
                         const float *scales, const int32_t *bias, int64_t out, int64_t group, int32_t max_code, float *y,
                         int64_t ldy) {

@@ -13,7 +13,7 @@ enum { ROWS = 6, VECTORS = 4 };
 #else
 enum { ROWS = 1, VECTORS = 1 };
 #endif
-enum { LANES = SIMD_LANES, COLUMNS = LANES * VECTORS, DEPTH = 128, STRIP = 8 * ROWS, WIDTH = 128, FEW = 64, PAGE = 1024 };
+enum { LANES = SIMD_LANES, COLUMNS = LANES * VECTORS, DEPTH = 128, STRIP = 8 * ROWS, WIDTH = 128, FEW = 128, PAGE = 1024, LINE = 16 };
 
 /* c[rows, vectors] = (load ? c : 0) + a b over depth; a(i, p) = a[i * ai + p * ap]. rows and vectors are constants where
  * this is called, so that the tile stays in registers. */
@@ -22,12 +22,18 @@ SIMD_INLINE void tile(int rows, int vectors, int64_t depth, const float *a, int6
     vf acc[ROWS][VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++) acc[i][v] = load ? v_load(c + i * ldc + v * LANES) : v_all(0);
-    for (int64_t p = 0; p < depth; p++, a += ap, b += ldb) {
-        vf x[VECTORS];
-        for (int v = 0; v < vectors; v++) x[v] = v_load(b + v * LANES);
-        for (int i = 0; i < rows; i++) {
-            vf f = v_all(a[i * ai]);
-            for (int v = 0; v < vectors; v++) acc[i][v] = v_fma(f, x[v], acc[i][v]);
+    while (depth > 0) {
+        int64_t some = depth < LINE ? depth : LINE;
+        depth -= some;
+        if (ap == 1) /* the next tile's rows, a cache line of each */
+            for (int i = 0; i < rows; i++) __builtin_prefetch(a + (i + rows) * ai);
+        for (; some > 0; some--, a += ap, b += ldb) {
+            vf x[VECTORS];
+            for (int v = 0; v < vectors; v++) x[v] = v_load(b + v * LANES);
+            for (int i = 0; i < rows; i++) {
+                vf f = v_all(a[i * ai]);
+                for (int v = 0; v < vectors; v++) acc[i][v] = v_fma(f, x[v], acc[i][v]);
+            }
         }
     }
     for (int i = 0; i < rows; i++)
@@ -89,6 +95,23 @@ static struct right copy_right(int tb, const float *b, int64_t ldb, int64_t dept
     return r;
 }
 
+/* Copies width columns of activations that are quantised row by row, as code times scale. */
+static struct right copy_codes(const uint8_t *codes, int64_t ld, const float *scales, int64_t depth, int64_t width, float *to) {
+    struct right r = {to, COLUMNS, depth * COLUMNS};
+    for (int64_t j = 0; j < width; j += COLUMNS, to += r.step) {
+        int64_t n = width - j < COLUMNS ? width - j : COLUMNS;
+        for (int64_t p = 0; p < depth; p++) {
+            const uint8_t *from = codes + p * ld + j;
+            float *row = to + p * COLUMNS, s = scales[p];
+            if (n == COLUMNS) /* a constant, so that the loop is unrolled */
+                for (int q = 0; q < COLUMNS; q++) row[q] = (float)(from[q] - 128) * s;
+            else
+                for (int64_t q = 0; q < n; q++) row[q] = (float)(from[q] - 128) * s;
+        }
+    }
+    return r;
+}
+
 /* Copies rows columns of a, of depth rows, to rows of STRIP floats. */
 static void copy_left(const float *a, int64_t lda, int64_t depth, int64_t rows, float *to) {
     int64_t whole = rows / LANES * LANES;
@@ -112,14 +135,25 @@ static void narrow(int64_t m, int64_t n, int64_t depth, const float *a, int64_t 
         }
 }
 
+/* The right operand: floats, or the codes of activations with a scale for each row. */
+struct operand {
+    const float *data;
+    const uint8_t *codes;
+    const float *scales;
+    int64_t ld;
+};
+
 /* One block of the inner index for up to WIDTH columns. */
-static void blocks(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t depth, const float *a, int64_t lda, const float *b,
-                   int64_t ldb, float *c, int64_t ldc, int load) {
+static void blocks(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t depth, const float *a, int64_t lda, struct operand b,
+                   float *c, int64_t ldc, int load) {
     _Alignas(64) float copy[DEPTH * WIDTH];
     _Alignas(64) float left[DEPTH * STRIP]; /* a vector across two cache lines takes two reads */
-    int64_t whole = n / LANES * LANES, ai = ta ? 1 : lda, ap = ta ? lda : 1, bj = tb ? ldb : 1;
-    struct right right = {b, ldb, COLUMNS};
-    if (tb || m > FEW) right = copy_right(tb, b, ldb, depth, whole, copy);
+    int64_t whole = n / LANES * LANES, rest = n - whole, ai = ta ? 1 : lda, ap = ta ? lda : 1;
+    struct right right = {b.data, b.ld, COLUMNS};
+    if (b.codes)
+        right = copy_codes(b.codes, b.ld, b.scales, depth, whole, copy);
+    else if (tb || m > FEW)
+        right = copy_right(tb, b.data, b.ld, depth, whole, copy);
     for (int64_t i = 0; i < m; i += STRIP) {
         int64_t rows = m - i < STRIP ? m - i : STRIP;
         if (ta) { /* down the columns of a, too */
@@ -132,7 +166,15 @@ static void blocks(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t depth, 
             block(rows, whole, depth, a + i * lda, lda, 1, right, c + i * ldc, ldc, load);
         }
     }
-    if (whole < n) narrow(m, n - whole, depth, a, ai, ap, b + whole * bj, bj, tb ? 1 : ldb, c + whole, ldc, load);
+    if (!rest) return;
+    if (b.codes) {
+        for (int64_t p = 0; p < depth; p++)
+            for (int64_t q = 0; q < rest; q++) left[p * rest + q] = (float)(b.codes[p * b.ld + whole + q] - 128) * b.scales[p];
+        narrow(m, rest, depth, a, ai, ap, left, 1, rest, c + whole, ldc, load);
+    } else {
+        int64_t bj = tb ? b.ld : 1;
+        narrow(m, rest, depth, a, ai, ap, b.data + whole * bj, bj, tb ? 1 : b.ld, c + whole, ldc, load);
+    }
 }
 
 static void gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
@@ -141,9 +183,22 @@ static void gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const 
         int64_t width = n - j < WIDTH ? n - j : WIDTH, p = 0;
         do {
             int64_t depth = k - p < DEPTH ? k - p : DEPTH;
-            blocks(ta, tb, m, width, depth, a + (ta ? p * lda : p), lda, b + (tb ? j * ldb + p : p * ldb + j), ldb, c + j, ldc,
-                   add || p > 0);
+            struct operand right = {b + (tb ? j * ldb + p : p * ldb + j), 0, 0, ldb};
+            blocks(ta, tb, m, width, depth, a + (ta ? p * lda : p), lda, right, c + j, ldc, add || p > 0);
             p += depth;
         } while (p < k);
+    }
+}
+
+static void gemm_codes(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const uint8_t *codes, const float *scales,
+                       int32_t add, float *c, int64_t ldc) {
+    int64_t ld = (n + 3) / 4 * 4;
+    for (int64_t j = 0; j < n; j += WIDTH) {
+        int64_t width = n - j < WIDTH ? n - j : WIDTH;
+        for (int64_t p = 0; p < k; p += DEPTH) {
+            int64_t depth = k - p < DEPTH ? k - p : DEPTH;
+            struct operand right = {0, codes + p * ld + j, scales + p, ld};
+            blocks(1, 0, m, width, depth, a + p * lda, lda, right, c + j, ldc, add || p > 0);
+        }
     }
 }

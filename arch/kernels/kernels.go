@@ -84,6 +84,20 @@ func Gemm(rows, cols, inner int, a, b Mat, add bool, c Mat) {
 		flag(add), ptr(c.Data), n(c.Stride))
 }
 
+// GemmCodes computes c [rows, cols] = a*x, or adds it to c, with a rows x inner, transposed in memory, and x [inner, cols] given by the
+// codes plus 128, in rows of 4*Quads(cols), and scales of its rows. It is [Gemm] on the values code times scale.
+func GemmCodes(rows, cols, inner int, a Mat, codes []uint8, scales []float32, add bool, c Mat) {
+	if !a.Trans {
+		panic("kernels: a of a product with codes is not transposed")
+	}
+	a.check("a of a product", rows, inner)
+	need("codes", len(codes), inner*4*fakequant.Quads(cols))
+	need("scales", len(scales), inner)
+	c.check("the result of a product", rows, cols)
+	C.k_gemm_codes(n(rows), n(cols), n(inner), ptr(a.Data), n(a.Stride), (*C.uint8_t)(unsafe.Pointer(unsafe.SliceData(codes))),
+		ptr(scales), flag(add), ptr(c.Data), n(c.Stride))
+}
+
 // ProductIntegers computes y [rows, out] from activations, codes x [rows, 4*Quads(in)] with scales sx, and one part of
 // packed weights [out, in]: bit for bit the engine's result.
 func ProductIntegers(x []uint8, sx []float32, rows int, w *fakequant.Packed, part int, y Mat) {

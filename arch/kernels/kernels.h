@@ -25,6 +25,9 @@ int32_t k_library_threads(int32_t threads);
  * fused multiply-adds in ascending order, except with SIMD_LIBRARY. */
 void k_gemm(int32_t ta, int32_t tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const float *b,
             int64_t ldb, int32_t add, float *c, int64_t ldc);
+/* C = op(A) X, or C +=, for A transposed, k x m, and X [k, n] = (codes - 128) * scales, in the layout of qat/fakequant/fakequant.h. */
+void k_gemm_codes(int64_t m, int64_t n, int64_t k, const float *a, int64_t lda, const uint8_t *codes, const float *scales,
+                       int32_t add, float *c, int64_t ldc);
 
 /* y[rows, out] = product of activations with scales sx and weights, in the layouts of qat/fakequant/fakequant.h: bit for
  * bit the engine's. group: columns of a scale; max_code: the largest code of a weight, which decides how sums are kept. */
@@ -116,7 +119,7 @@ int32_t k_adamw(float *w, float *m, float *v, const float *g, int64_t n, struct 
 
 /* One path's copies of all functions. */
 #define K_FUNCTIONS(F) \
-    F(gemm) F(product_integers) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
+    F(gemm) F(gemm_codes) F(product_integers) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
     F(gelu_mul) F(gelu_mul_grad) F(gather) F(scatter_add) F(clear_rows) F(ple_mix) F(ple_mix_grad) \
     F(attention_work) F(attention) F(attention_grad) F(cross_entropy) F(route) F(route_grad) F(dot_scale_rows) F(scale) \
     F(finite) F(add_rows) F(sum_squares) F(adamw)

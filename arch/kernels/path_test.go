@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/chiplm/chiplm/qat/fakequant"
 	"github.com/chiplm/chiplm/qat/simd"
 )
 
@@ -84,6 +85,31 @@ func TestGemmOrder(t *testing.T) {
 	for i := range want {
 		if d := math.Abs(float64(want[i] - c[i])); d > 1e-6*math.Abs(float64(want[i])) {
 			t.Fatalf("element %d is %v, the chain gives %v", i, c[i], want[i])
+		}
+	}
+}
+
+// TestGemmCodes: a product with codes is the product with their values, bit for bit, on every path.
+func TestGemmCodes(t *testing.T) {
+	for _, s := range [][3]int{{1, 1, 1}, {5, 3, 7}, {49, 130, 129}, {130, 200, 40}, {384, 64, 300}} {
+		rows, cols, inner := s[0], s[1], s[2]
+		stride := 4 * fakequant.Quads(cols)
+		values, codes, scales := make([]float32, inner*cols), make([]uint8, inner*stride), make([]float32, inner)
+		fakequant.Activations(random(1, inner*cols), inner, cols, values, codes, scales)
+		a, before := M(random(2, inner*(rows+1)), rows+1).T(), random(3, rows*cols)
+		for _, add := range []bool{false, true} {
+			want := append([]float32(nil), before...)
+			Gemm(rows, cols, inner, a, M(values, cols), add, M(want, cols))
+			onPaths(t, fmt.Sprintf("%v, add %v", s, add), func() []float32 {
+				c := append([]float32(nil), before...)
+				GemmCodes(rows, cols, inner, a, codes, scales, add, M(c, cols))
+				for i := range want {
+					if simd.Current() != simd.Library && math.Float32bits(c[i]) != math.Float32bits(want[i]) {
+						t.Fatalf("%v: element %d is %v, on values %v", s, i, c[i], want[i])
+					}
+				}
+				return c
+			})
 		}
 	}
 }
