@@ -7,8 +7,11 @@ import (
 	"github.com/chiplm/chiplm/qat/pages"
 )
 
-// quantiseBytes are those that quantisation reads and writes for an element: itself and its code.
-const quantiseBytes = 4 + 1
+// Bytes that quantisation reads and writes for an element: itself, its code and, for weights, its value.
+const (
+	activationBytes = 4 + 1
+	weightBytes     = 4 + 1 + 4
+)
 
 // activations are the rows that enter matrix products, quantised once for all products that read them.
 type activations struct {
@@ -37,7 +40,7 @@ func (a *activations) load(x []float32, rows int) {
 		return
 	}
 	fakequant.Activations(x, rows, a.cols, nil, a.codes, a.scales)
-	a.profile.Lap(profile.Cost{Kind: profile.QuantiseActivations, Bytes: quantiseBytes * int64(rows*a.cols)})
+	a.profile.Lap(profile.Cost{Kind: profile.QuantiseActivations, Bytes: activationBytes * int64(rows*a.cols)})
 }
 
 // product computes y for loaded rows from to from+rows: activations times part of w, one of w.parts equal shares of its

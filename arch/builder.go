@@ -178,7 +178,7 @@ func (b *builder) weights(name string, parts int) *weight {
 		return w
 	}
 	w.quant = op
-	timed := profiled{op, b.opt.Profile, profile.Cost{Kind: profile.QuantiseWeights, Bytes: quantiseBytes * int64(w.rows*w.cols)}}
+	timed := profiled{op, b.opt.Profile, profile.Cost{Kind: profile.QuantiseWeights, Bytes: weightBytes * int64(w.rows*w.cols)}}
 	if w.node, err = gorgonia.ApplyOp(timed, b.params[name]); err != nil {
 		b.err = fmt.Errorf("quantise %s: %w", name, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat"
+	"github.com/chiplm/chiplm/qat/fakequant"
 )
 
 // Options say what a graph computes.
@@ -41,6 +42,8 @@ type Graph struct {
 	head    *head
 	routers []*experts
 	current *sequences
+
+	quantised []*fakequant.Op
 }
 
 // sequences says how a graph's batch divides into sequences in the run under way.
@@ -140,6 +143,11 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 	}
 	g.vm = gorgonia.NewTapeMachine(b.graph)
 	g.traces, g.head, g.routers, g.current = b.traces, b.head, b.routers, b.sequences
+	for _, w := range b.quant {
+		if w.quant != nil {
+			g.quantised = append(g.quantised, w.quant)
+		}
+	}
 	return g, nil
 }
 
@@ -213,6 +221,14 @@ func (g *Graph) run(ids, targets []int32) (loss float64, err error) {
 	}
 	g.vm.Reset()
 	return g.head.loss, nil
+}
+
+// HoldWeights says whether the weights will be those of the last run, so that runs need not quantise them again. Without
+// it every run looks at them anew.
+func (g *Graph) HoldWeights(hold bool) {
+	for _, q := range g.quantised {
+		q.Hold(hold)
+	}
 }
 
 // AuxLoss is the load-balancing loss of the experts in the last run, summed over the layers, before its weight

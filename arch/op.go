@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/tensor"
 
 	"github.com/chiplm/chiplm/arch/profile"
+	"github.com/chiplm/chiplm/qat/fakequant"
 )
 
 // op is one coarse operation of the graph, a node of its own: it owns the buffer of its result. Its name is unique in
@@ -83,17 +84,20 @@ func (o *op) Hashcode() uint32 {
 // String is the name for messages.
 func (o *op) String() string { return o.name }
 
-// profiled is an operation of another package with its time charged to a profile.
+// profiled is a quantisation of weights with its time charged to a profile.
 type profiled struct {
-	gorgonia.SDOp
+	*fakequant.Op
 	profile *profile.Profile
 	cost    profile.Cost
 }
 
 // Do runs the operation.
 func (p profiled) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
+	if p.Held() {
+		return p.Op.Do(in...)
+	}
 	p.profile.Lap(profile.Cost{})
-	v, err := p.SDOp.Do(in...)
+	v, err := p.Op.Do(in...)
 	p.profile.Lap(p.cost)
 	return v, err
 }

@@ -13,6 +13,8 @@ type Graph interface {
 	// RunSequences is Run on sequences of the given lengths, up to Seq, that fill Batch*Seq one after another. It is for
 	// graphs without gradients.
 	RunSequences(ids, targets []int32, lengths []int) (float64, error)
+	// HoldWeights says whether the weights will be those of the last Run, which spares quantising them again.
+	HoldWeights(hold bool)
 	// AuxLoss is the load-balancing loss of the last Run, without its weight; 0 without experts.
 	AuxLoss() float64
 	// Gradients are those of the last Run, in the order of the weights, valid until the next Run.

@@ -51,6 +51,7 @@ func (s *Sampler) Story(ctx context.Context, build Builder, tok Encoder, float b
 	if len(tokens) >= s.seq { // a context too short for the prompt
 		tokens = tokens[:1]
 	}
+	s.graph.HoldWeights(false)
 	for len(tokens) < s.seq {
 		if err := ctx.Err(); err != nil {
 			return "", err
@@ -66,6 +67,7 @@ func (s *Sampler) Story(ctx context.Context, build Builder, tok Encoder, float b
 		if _, err := s.graph.Run(s.ids, s.targets); err != nil {
 			return "", err
 		}
+		s.graph.HoldWeights(true)
 		id := s.choose(s.graph.Logits()[(n-1)*s.vocab:n*s.vocab], rng)
 		if id == tok.EOT() {
 			break

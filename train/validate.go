@@ -164,6 +164,7 @@ func (v *Validator) Run(ctx context.Context, build Builder, workers int, float b
 	var wg sync.WaitGroup
 	for w := range workers {
 		wg.Go(func() {
+			v.graphs[w].HoldWeights(false)
 			for errs[w] == nil {
 				b := int(next.Add(1) - 1)
 				if b >= len(v.batches) {
@@ -172,6 +173,7 @@ func (v *Validator) Run(ctx context.Context, build Builder, workers int, float b
 				if errs[w] = ctx.Err(); errs[w] == nil {
 					errs[w] = v.batches[b].score(v.graphs[w])
 				}
+				v.graphs[w].HoldWeights(true)
 			}
 		})
 	}

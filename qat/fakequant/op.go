@@ -22,6 +22,7 @@ type Op struct {
 	out        *tensor.Dense
 	data       []float32
 	packed     *Packed
+	done, hold bool
 }
 
 // New makes the operation. The name must be unique in the graph: Gorgonia merges operations of equal hash. With parts of
@@ -37,6 +38,13 @@ func New(name string, spec qat.Spec, rows, cols, parts int) (*Op, error) {
 	op.out = tensor.New(tensor.WithShape(rows, cols), tensor.WithBacking(op.data))
 	return op, nil
 }
+
+// Hold says whether the weights stay as they were in the last run: runs then leave the result as it is. The first run
+// always quantises.
+func (op *Op) Hold(hold bool) { op.hold = hold }
+
+// Held says whether the next run leaves the result as it is.
+func (op *Op) Held() bool { return op.done && op.hold }
 
 // Packed are the codes of the last run, or nil.
 func (op *Op) Packed() *Packed { return op.packed }
@@ -64,7 +72,10 @@ func (op *Op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	if !ok || len(w) != len(op.data) {
 		return nil, fmt.Errorf("fake-quantise %s: the input %v does not hold %d x %d floats", op.name, in[0].Shape(), op.rows, op.cols)
 	}
-	Weights(op.spec, w, op.rows, op.cols, op.data, op.packed)
+	if !op.Held() {
+		Weights(op.spec, w, op.rows, op.cols, op.data, op.packed)
+		op.done = true
+	}
 	return op.out, nil
 }
 

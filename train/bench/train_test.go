@@ -101,13 +101,17 @@ func TestWhatIsRecorded(t *testing.T) {
 	tensors := len(cfg.Tensors())
 	for k, want := range map[profile.Kind]int64{
 		profile.Attention: layers, profile.AttentionGradient: layers, profile.Residual: 3 * layers,
-		profile.Norm: 3*layers + 1, profile.NormGradient: 3*layers + 1, profile.QuantiseWeights: int64(matrices),
+		profile.Norm: 3*layers + 1, profile.NormGradient: 3*layers + 1,
 		profile.HeadProduct: 1, profile.HeadSoftmax: 1, profile.HeadGradient: 1, profile.Embedding: 1,
 		profile.GradientSum: 1,
 	} {
 		if got := r.rows[k].Laps; got != want*count*micro {
 			t.Errorf("%v: %d calls, want %d", k, got, want*count*micro)
 		}
+	}
+	// Each worker quantises the weights once a step, if it gets any micro-batch.
+	if got := r.rows[profile.QuantiseWeights].Laps; got%int64(matrices) != 0 || got < int64(matrices)*count || got > 2*int64(matrices)*count {
+		t.Errorf("weights were quantised %d times, in %d steps of %d matrices", got, count, matrices)
 	}
 	params, table := int64(cfg.Parameters()), int64(0)
 	for _, t := range cfg.Tensors() {
