@@ -89,7 +89,8 @@ type Headline struct {
 type contest struct {
 	run           func(ctx context.Context, e entrant, s setting, threads, steps int) (*measurement, error)
 	threads       []int
-	micro         []int
+	micro         []int    // what PyTorch may choose from: sequences at a time
+	wait          []string // and wait policies
 	rounds, steps int
 	log           io.Writer // a line for each run
 }
@@ -140,7 +141,9 @@ func (c contest) choose(ctx context.Context, row *Row) error {
 			settings = append(settings, setting{MicroBatch: m})
 			continue
 		}
-		settings = append(settings, setting{m, "passive"}, setting{m, "active"})
+		for _, policy := range c.wait {
+			settings = append(settings, setting{m, policy})
+		}
 	}
 	best := 0.0
 	for _, s := range settings {

@@ -9,6 +9,8 @@ import (
 	"testing"
 )
 
+var both = []string{"passive", "active"}
+
 // fake makes runs of given speeds and writes down who ran.
 type fake struct {
 	speed func(e entrant, s setting, threads int) (float64, error)
@@ -49,7 +51,7 @@ func TestContest(t *testing.T) {
 		}
 		return 1000, nil
 	}}
-	r, err := contest{run: f.run, threads: []int{2}, micro: []int{4, 16}, rounds: 4, steps: 5, log: io.Discard}.hold(t.Context())
+	r, err := contest{run: f.run, threads: []int{2}, micro: []int{4, 16}, wait: both, rounds: 4, steps: 5, log: io.Discard}.hold(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +91,7 @@ func TestContest(t *testing.T) {
 // TestOneThread tries no wait policies, which one thread has no use for.
 func TestOneThread(t *testing.T) {
 	f := &fake{speed: func(entrant, setting, int) (float64, error) { return 1000, nil }}
-	if _, err := (contest{run: f.run, threads: []int{1}, micro: []int{4, 16}, rounds: 1, steps: 5, log: io.Discard}).hold(t.Context()); err != nil {
+	if _, err := (contest{run: f.run, threads: []int{1}, micro: []int{4, 16}, wait: both, rounds: 1, steps: 5, log: io.Discard}).hold(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, ran := range f.ran {
@@ -111,7 +113,7 @@ func TestNothingToCompare(t *testing.T) {
 		}
 		return 1000, nil
 	}}
-	c := contest{run: f.run, threads: []int{1}, micro: []int{4}, rounds: 1, steps: 5, log: io.Discard}
+	c := contest{run: f.run, threads: []int{1}, micro: []int{4}, wait: both, rounds: 1, steps: 5, log: io.Discard}
 	if _, err := c.hold(t.Context()); !errors.Is(err, broken) {
 		t.Errorf("chiplm fails: %v", err)
 	}
@@ -134,7 +136,7 @@ func TestTable(t *testing.T) {
 		}
 		return 123456.7, nil
 	}}
-	r, err := contest{run: f.run, threads: []int{1, 128}, micro: []int{16}, rounds: 3, steps: 5, log: io.Discard}.hold(t.Context())
+	r, err := contest{run: f.run, threads: []int{1, 128}, micro: []int{16}, wait: both, rounds: 3, steps: 5, log: io.Discard}.hold(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

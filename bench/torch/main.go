@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	config := f.String("config", "configs/combo.yaml", "model `file`, or the name of a built-in one; without experts")
 	threads := f.String("threads", defaultThreads(), "`numbers` of threads to compare at, with commas between")
 	micro := f.String("micro-batch", "4,16", "`numbers` of sequences at a time that PyTorch may choose from")
+	wait := f.String("omp-wait", "passive,active", "values of OMP_WAIT_POLICY that PyTorch may choose from, at more than one thread")
 	rounds := f.Int("rounds", 3, "times everyone runs, in turn; figures are medians")
 	steps := f.Int("steps", 5, "optimiser steps timed in each run")
 	asJSON := f.Bool("json", false, "print one JSON object")
@@ -71,6 +72,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	microList, err := numbers("micro-batch", *micro)
 	if err != nil {
 		return err
+	}
+	waitList := strings.Split(*wait, ",")
+	for _, policy := range waitList {
+		if policy != "passive" && policy != "active" {
+			return fmt.Errorf("--omp-wait %q: give passive, active or both with a comma between: %w", *wait, errUsage)
+		}
 	}
 	if *rounds < 1 || *steps < 1 {
 		return fmt.Errorf("--rounds %d --steps %d: give 1 or more of both: %w", *rounds, *steps, errUsage)
@@ -96,7 +103,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 
 	programs := commands{chiplm: *chiplm, python: *python, script: *script, config: path}
-	c := contest{run: programs.run, threads: threadList, micro: microList, rounds: *rounds, steps: *steps, log: stderr}
+	c := contest{run: programs.run, threads: threadList, micro: microList, wait: waitList,
+		rounds: *rounds, steps: *steps, log: stderr}
 	result, err := c.hold(ctx)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func TestUnusableOutput(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, line := range []string{"--threads 0", "--threads 1,", "--micro-batch many", "--rounds 0", "--steps -1", "more", "--frobnicate"} {
+	for _, line := range []string{"--threads 0", "--threads 1,", "--micro-batch many", "--rounds 0", "--steps -1", "--omp-wait passive,", "more", "--frobnicate"} {
 		if err := run(t.Context(), strings.Fields(line), io.Discard, io.Discard); !errors.Is(err, errUsage) {
 			t.Errorf("%s: %v", line, err)
 		}
