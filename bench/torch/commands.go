@@ -45,7 +45,10 @@ func (c commands) run(ctx context.Context, e entrant, s setting, threads, steps 
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		return nil, fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, lastLine(stderr.String()))
+		if said := lastLine(stderr.String()); said != "" {
+			return nil, fmt.Errorf("%s: %w: %s", filepath.Base(cmd.Path), err, said)
+		}
+		return nil, fmt.Errorf("%s: %w", filepath.Base(cmd.Path), err)
 	}
 	m := new(measurement)
 	if err := json.Unmarshal(stdout.Bytes(), m); err != nil {

@@ -106,6 +106,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	c := contest{run: programs.run, threads: threadList, micro: microList, wait: waitList,
 		rounds: *rounds, steps: *steps, log: stderr}
 	result, err := c.hold(ctx)
+	if ctx.Err() != nil {
+		return errors.New("the comparison was stopped; figures need all rounds: start it again")
+	}
 	if err != nil {
 		return err
 	}

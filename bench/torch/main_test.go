@@ -62,10 +62,11 @@ func TestUnusableOutput(t *testing.T) {
 		"echo fast":                       "not the JSON object",
 		`echo '{"tokens_per_second": 1}'`: "no tokens_per_second or fastest_step_seconds",
 		"echo it broke >&2; exit 4":       "exit status 4: it broke",
+		"kill -9 $$":                      "signal: killed",
 	} {
 		c := commands{chiplm: script(t, text)}
 		_, err := c.run(t.Context(), entrants[0], setting{}, 1, 1)
-		if err == nil || !strings.HasPrefix(err.Error(), "program: ") || !strings.Contains(err.Error(), want) {
+		if err == nil || !strings.HasPrefix(err.Error(), "program: ") || !strings.Contains(err.Error(), want) || strings.HasSuffix(err.Error(), ": ") {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
