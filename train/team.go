@@ -57,6 +57,7 @@ func spareProcessors(workers int) {
 // newTeam makes a team that has no graphs yet.
 func newTeam(workers int, sequences Sequences, batch, context, micro int, params []*Parameter) *Team {
 	spareProcessors(workers)
+	batchScheduling()
 	t := &Team{sequences: sequences, batch: batch, context: context, micro: micro, sum: newGradientSum(params),
 		losses: make([]float64, micro), aux: make([]float64, micro)}
 	for range workers {

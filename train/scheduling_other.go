@@ -1,0 +1,6 @@
+//go:build !linux
+
+package train
+
+// batchScheduling is for Linux only.
+func batchScheduling() {}
