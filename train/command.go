@@ -42,7 +42,8 @@ not given is as the run was started; a changed setting, corpus or tokenizer is r
 --force is given. The bytes are the same on x86-64 and arm64. (Only products by the BLAS library are
 not: with CHIPLM_SIMD=library, and on macOS unless that is set to neon or plain.)
 
-Time: combo.yaml on real text takes about 15 to 30 minutes on two cores, demo.yaml about one.
+Time: combo.yaml on real text takes about 4 to 10 minutes on two cores, demo.yaml less than one.
+`chiplm bench train` measures this machine.
 
 Tokens are kept between runs in the user's cache folder, ~/.cache/chiplm as a rule, or in the folder
 that the environment variable CHIPLM_CACHE names: about 2 bytes a token of the corpus. Deleting them
