@@ -43,7 +43,7 @@ not given is as the run was started; a changed setting, corpus or tokenizer is r
 not: with CHIPLM_SIMD=library, and on macOS unless that is set to neon or plain.)
 
 Time: combo.yaml on real text takes about 4 to 10 minutes on two cores, demo.yaml less than one.
-`chiplm bench train` measures this machine.
+chiplm bench train measures this machine.
 
 Tokens are kept between runs in the user's cache folder, ~/.cache/chiplm as a rule, or in the folder
 that the environment variable CHIPLM_CACHE names: about 2 bytes a token of the corpus. Deleting them
