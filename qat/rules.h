@@ -27,14 +27,6 @@
 #define RULE static inline
 #endif
 
-/* RULE_CLONES before a function lets gcc compile it a second time for AVX2 and choose at run time. Without contraction
- * both compute the same bits. */
-#if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GLIBC__) && !defined(__clang__)
-#define RULE_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define RULE_CLONES
-#endif
-
 RULE float rule_from_bits(uint32_t u) {
     float f;
     memcpy(&f, &u, sizeof f);
