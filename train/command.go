@@ -39,7 +39,8 @@ every fiftieth story, which is then not trained on. The tokenizer is trained on 
 The result does not depend on --workers, and not on being interrupted: Ctrl-C saves, and --resume
 goes on to the same bytes as a run never stopped, also after a crash or a kill. On resume, what is
 not given is as the run was started; a changed setting, corpus or tokenizer is refused unless
---force is given. The bytes are the same on x86-64 and arm64. (Only products by the BLAS library are
+--force is given. CHIPLM_SIMD names the instruction set of the loops: see bench train --help. The
+bytes are the same on all of them, on x86-64 and arm64. (Only products by the BLAS library are
 not: with CHIPLM_SIMD=library, and on macOS unless that is set to neon or plain.)
 
 Time: combo.yaml on real text takes about 4 to 10 minutes on two cores, demo.yaml less than one.

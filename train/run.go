@@ -11,6 +11,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/data/shards"
+	"github.com/chiplm/chiplm/qat/simd"
 )
 
 // Summary is what a finished run tells, also as JSON.
@@ -29,6 +30,7 @@ type Summary struct {
 	Seconds         float64  `json:"seconds"`           // of this session, everything included
 	Time            Times    `json:"time"`              // where the seconds went
 	Workers         int      `json:"workers"`
+	Path            string   `json:"simd"` // the path of the loops, such as avx2
 	Corpus          string   `json:"corpus"`
 	ModelSHA256     string   `json:"model_sha256"`
 	ConfigHash      string   `json:"config_hash"`
@@ -253,6 +255,15 @@ func lastScores(records []Record) (step, valid *Record) {
 	return step, valid
 }
 
+// notSaved is the failure of the save that an interrupt asks for. It is a failure like any other.
+type notSaved struct{ error }
+
+// Unwrap gives the error that is marked.
+func (n notSaved) Unwrap() error { return n.error }
+
+// ExitCode is the program's status.
+func (n notSaved) ExitCode() int { return 1 }
+
 // interrupted saves what there is and says how to go on.
 func (r *runner) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
@@ -263,8 +274,8 @@ func (r *runner) interrupted(ctx context.Context, err error) error {
 		saveErr = r.save.wait()
 	}
 	if saveErr != nil {
-		return fmt.Errorf("interrupted after step %d, and saving failed; go on from the last checkpoint, %s, with `%s`: %w",
-			r.trainer.StepsTaken(), r.save.dir, resumeCommand(r.session.dir), saveErr)
+		return notSaved{fmt.Errorf("interrupted after step %d, and saving failed; go on from the last checkpoint, %s, with `%s`: %w",
+			r.trainer.StepsTaken(), r.save.dir, resumeCommand(r.session.dir), saveErr)}
 	}
 	return &Interrupted{Step: r.trainer.StepsTaken(), Saved: r.save.dir, cause: ctx.Err(),
 		Resume: resumeCommand(r.session.dir)}
@@ -277,8 +288,8 @@ func (r *runner) summary() (*Summary, error) {
 	}
 	s := r.session
 	sum := &Summary{Run: s.dir, Checkpoint: r.save.dir, Step: r.trainer.StepsTaken(), Tokens: r.trainer.Tokens(),
-		Workers: s.workers,
-		Corpus:  s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256, ModelSHA256: r.save.sum,
+		Workers: s.workers, Path: simd.Current().String(),
+		Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256, ModelSHA256: r.save.sum,
 		ConfigHash: s.cfg.Hash(), TokenizerHash: s.tok.Hash(), LossCurve: filepath.Join(s.dir, PlotFile),
 		ValidTokens: r.validator.Tokens, ValidStories: r.validator.Stories, ValidAll: r.validator.All}
 	if r.seconds > 0 {

@@ -1,8 +1,6 @@
 package bench
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/configs"
@@ -22,6 +20,17 @@ func Command() *cobra.Command {
 	return cmd
 }
 
+// stopped says that somebody interrupted a measurement.
+type stopped struct{ cause error }
+
+func (s stopped) Error() string { return "the measurement was stopped; nothing is kept of it" }
+
+// Unwrap gives the cause.
+func (s stopped) Unwrap() error { return s.cause }
+
+// ExitCode is the program's status after an interrupt.
+func (s stopped) ExitCode() int { return 130 }
+
 func trainCommand() *cobra.Command {
 	var o Options
 	var asJSON bool
@@ -37,27 +46,30 @@ graphs. Nothing is saved.
 The peak that the speed is held against is the product of 1024 x 1024 matrices by the BLAS library,
 on one thread for each worker, all at the same time: the best of some rounds before and after.
 
-CHIPLM_SIMD chooses the path: the instruction set that our own loops run on.
+The environment variable CHIPLM_SIMD chooses the path, the instruction set that our own loops run
+on: avx2, avx512, neon, library (the BLAS library's products) or plain (slow, for comparison);
+unset, it is the best of this machine. All but library train to the same bytes.
 
 The table has a row for each kind of work. Its time is added up over the workers, so that all rows
 together are the workers' number times the time of a step; what no other row explains is "graph
 machine and rest". Quantisation of activations counts apart, but for that inside attention. Rates
 are those of one worker. GFLOP/s count the nominal model arithmetic of products: two operations
 for each weight and token, three times in training, and causal attention without what is masked.
-GB/s count what element-wise work must read and write once.`,
+Products of the forward pass run on integers, which processors multiply faster than floats: they may
+pass the peak. GB/s count what element-wise work must read and write once.`,
 		Example: `  chiplm bench train
   chiplm bench train --config demo.yaml --workers 1 --steps 50
   chiplm bench train --set d_model=256 --set n_layers=4 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.Steps < 0 {
+			if o.Steps < 0 || o.Steps == 0 && cmd.Flags().Changed("steps") {
 				return usage.Errorf("--steps %d: give 1 or more, or leave it out for about %.0f s", o.Steps, defaultTime.Seconds())
 			}
 			bar := progress.NewSteps(cmd.ErrOrStderr(), "bench train")
 			r, err := Train(cmd.Context(), o, bar.Update)
 			bar.Done()
 			if cause := cmd.Context().Err(); cause != nil {
-				return fmt.Errorf("the measurement was stopped: %w", cause)
+				return stopped{cause}
 			}
 			if err != nil {
 				return err
