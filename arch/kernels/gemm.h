@@ -13,7 +13,16 @@ enum { ROWS = 6, VECTORS = 4 };
 #else
 enum { ROWS = 1, VECTORS = 1 };
 #endif
-enum { LANES = SIMD_LANES, COLUMNS = LANES * VECTORS, DEPTH = 128, STRIP = 8 * ROWS, WIDTH = 128, FEW = 128, PAGE = 1024, LINE = 16 };
+enum {
+    LANES = SIMD_LANES,
+    COLUMNS = LANES * VECTORS, /* of a panel: what a tile spans */
+    DEPTH = 128,               /* of the inner index, a block: a panel of it fits the nearest cache */
+    STRIP = 8 * ROWS,          /* rows of the left operand that are taken together */
+    WIDTH = 128,               /* columns of the right operand that are copied together */
+    FEW = 128,                 /* rows up to which such a copy is not worth its time */
+    PAGE = 1024,               /* a stride of so many floats puts all rows on the same places of a cache */
+    LINE = 16                  /* floats of a cache line */
+};
 
 /* c[rows, vectors] = (load ? c : 0) + a b over depth; a(i, p) = a[i * ai + p * ap]. rows and vectors are constants where
  * this is called, so that the tile stays in registers. */
