@@ -1,0 +1,6 @@
+//go:build race
+
+package train
+
+// raceDetector is on: its own notes about memory grow.
+const raceDetector = true
