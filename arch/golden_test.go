@@ -10,8 +10,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/chiplm/chiplm/configs"
 	"github.com/goccy/go-yaml"
+
+	"github.com/chiplm/chiplm/configs"
 )
 
 // goldenTolerance is the largest difference allowed, over the largest absolute value of the tensor. The goldens come
