@@ -185,11 +185,4 @@ RULE float rule_vector_scale(const float *x, int64_t n, float *f) {
 /* The code of one of its elements. */
 RULE float rule_vector_code(float x, float f) { return rule_clamp(rule_rne(rule_clamp(x * f, 1000.0f)), 127.0f); }
 
-/* Quantises a vector of n activations to 8 bits and returns the scale. */
-RULE float rule_quantise_vector(const float *x, int64_t n, float *codes) {
-    float f, s = rule_vector_scale(x, n, &f);
-    for (int64_t i = 0; i < n; i++) codes[i] = rule_vector_code(x[i], f);
-    return s;
-}
-
 #endif

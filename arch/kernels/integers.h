@@ -118,9 +118,9 @@ SIMD_INLINE void int_tile(int rows, int blocks, int wide, const uint8_t *x, int6
                 vf scale = v_load(w.scales + (b * w.groups + g) * OUTS + o);
                 for (int i = 0; i < rows; i++) {
                     float *to = y + i * ldy + b * OUTS + o;
-                    vf f = v_mul(v_ints(sum[i] + b * OUTS + o), scale);
-                    if (g > 0) f = v_add(v_load(to), f);
-                    if (g + 1 == w.groups) f = v_mul(f, v_all(sx[i]));
+                    vf f = v_ints(sum[i] + b * OUTS + o) * scale;
+                    if (g > 0) f = v_load(to) + f;
+                    if (g + 1 == w.groups) f = f * v_all(sx[i]);
                     v_store(to, f);
                 }
             }

@@ -68,8 +68,6 @@ typedef __m512 vf;
 SIMD_INLINE vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 SIMD_INLINE void v_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
 SIMD_INLINE vf v_all(float x) { return _mm512_set1_ps(x); }
-SIMD_INLINE vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
-SIMD_INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 SIMD_INLINE vf v_ints(const int32_t *p) { return _mm512_cvtepi32_ps(_mm512_loadu_si512(p)); }
 SIMD_INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
 SIMD_INLINE vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
@@ -100,8 +98,6 @@ typedef __m256 vf;
 SIMD_INLINE vf v_load(const float *p) { return _mm256_loadu_ps(p); }
 SIMD_INLINE void v_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
 SIMD_INLINE vf v_all(float x) { return _mm256_set1_ps(x); }
-SIMD_INLINE vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
-SIMD_INLINE vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
 SIMD_INLINE vf v_ints(const int32_t *p) { return _mm256_cvtepi32_ps(_mm256_loadu_si256((const __m256i *)p)); }
 SIMD_INLINE vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 SIMD_INLINE vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
@@ -135,8 +131,6 @@ typedef float32x4_t vf;
 SIMD_INLINE vf v_load(const float *p) { return vld1q_f32(p); }
 SIMD_INLINE void v_store(float *p, vf x) { vst1q_f32(p, x); }
 SIMD_INLINE vf v_all(float x) { return vdupq_n_f32(x); }
-SIMD_INLINE vf v_add(vf a, vf b) { return vaddq_f32(a, b); }
-SIMD_INLINE vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }
 SIMD_INLINE vf v_ints(const int32_t *p) { return vcvtq_f32_s32(vld1q_s32(p)); }
 SIMD_INLINE vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 SIMD_INLINE vf v_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); }
@@ -155,8 +149,6 @@ typedef __m128 vf;
 SIMD_INLINE vf v_load(const float *p) { return _mm_loadu_ps(p); }
 SIMD_INLINE void v_store(float *p, vf x) { _mm_storeu_ps(p, x); }
 SIMD_INLINE vf v_all(float x) { return _mm_set1_ps(x); }
-SIMD_INLINE vf v_add(vf a, vf b) { return _mm_add_ps(a, b); }
-SIMD_INLINE vf v_mul(vf a, vf b) { return _mm_mul_ps(a, b); }
 SIMD_INLINE vf v_ints(const int32_t *p) { return _mm_cvtepi32_ps(_mm_loadu_si128((const __m128i *)p)); }
 SIMD_INLINE vf v_fma(vf a, vf b, vf c) { return a * b + c; } /* rounds twice: this path's products have bits of their own */
 SIMD_INLINE vf v_max(vf a, vf b) { return _mm_max_ps(a, b); }
@@ -174,8 +166,6 @@ typedef float vf;
 SIMD_INLINE vf v_load(const float *p) { return *p; }
 SIMD_INLINE void v_store(float *p, vf x) { *p = x; }
 SIMD_INLINE vf v_all(float x) { return x; }
-SIMD_INLINE vf v_add(vf a, vf b) { return a + b; }
-SIMD_INLINE vf v_mul(vf a, vf b) { return a * b; }
 SIMD_INLINE vf v_ints(const int32_t *p) { return (float)*p; }
 SIMD_INLINE vf v_fma(vf a, vf b, vf c) { return fmaf(a, b, c); }
 SIMD_INLINE vf v_max(vf a, vf b) { return a > b ? a : b; }
