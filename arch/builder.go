@@ -28,6 +28,7 @@ type builder struct {
 	target *gorgonia.Node
 	quant  map[string]*weight
 	traces []trace // results of operations, in the order in which they were made
+	steps  []Step
 	err    error
 
 	sequences      *sequences
@@ -77,6 +78,7 @@ func (b *builder) nodeInto(name string, cost profile.Cost, shape tensor.Shape, o
 		name:  name,
 		types: []hm.Type{gorgonia.TensorType{Dims: len(shape), Of: tensor.Float32}},
 		shape: shape,
+		out:   out,
 		cost:  cost,
 		do: func(in []gorgonia.Value) (gorgonia.Value, error) {
 			if f != nil {

@@ -13,6 +13,9 @@
 // Every operation says what kind of work it is and how much; with a profile in [Options] its time is charged to that
 // (package profile).
 //
+// What is inside the model can be looked at after a run, step by step: [Graph.Steps]. The buffers of the operations are
+// what is read, so it costs a run nothing.
+//
 // Caveats. A Graph serves one goroutine; several graphs over the same [Weights] may run at the same time. The result
-// of [Graph.Gradients], [Graph.NLL] and [Graph.Logits] is overwritten by the next run.
+// of [Graph.Gradients], [Graph.NLL], [Graph.Logits] and [Step.Values] is overwritten by the next run.
 package arch

@@ -51,6 +51,7 @@ func (b *builder) experts(name string, l int, h *gorgonia.Node) *gorgonia.Node {
 		profile: b.opt.Profile,
 	}
 	b.routers = append(b.routers, m)
+	b.showRouted(l, m)
 	forward := func(in []gorgonia.Value, y []float32) {
 		m.forward(floats(in[0]), floats(in[1]), floats(in[2]), floats(in[3]), floats(in[4]), y)
 	}

@@ -6,14 +6,16 @@ import (
 
 	"github.com/chiplm/chiplm/arch/kernels"
 	"github.com/chiplm/chiplm/arch/profile"
+	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/qat/pages"
 )
 
-// gatedUp is the first half of the feed-forward: act(gate x) * (up x), [n, d_ff].
-func (b *builder) gatedUp(name string, x *gorgonia.Node, gate, up *weight) *gorgonia.Node {
+// gatedUp is the first half of the feed-forward of layer l: act(gate x) * (up x), [n, d_ff].
+func (b *builder) gatedUp(name string, l int, x *gorgonia.Node, gate, up *weight) *gorgonia.Node {
 	n, f, d, act := b.rows, b.cfg.DFF, b.cfg.DModel, b.cfg.Activation
 	acts := b.activations(n, d, gate.mode)
 	gu := pages.Make[float32](n * 2 * f) // gate and up of a row, side by side
+	b.step(l, configs.Gate, f, rowsOf(gu, 2*f))
 	forward := func(in []gorgonia.Value, y []float32) {
 		acts.load(floats(in[0]), n)
 		acts.product(gate, floats(in[1]), 0, 0, n, kernels.M(gu, 2*f))

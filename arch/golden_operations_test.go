@@ -95,7 +95,7 @@ func (o *goldenOperation) output() *gorgonia.Node {
 	case "attention":
 		return o.attention("attention", o.param("qkv", "qkv"))
 	case "feed_forward":
-		a := o.gatedUp("gated_up", o.param("x", "x"), o.matrix("gate", layer(configs.Gate)), o.matrix("up", layer(configs.Up)))
+		a := o.gatedUp("gated_up", 0, o.param("x", "x"), o.matrix("gate", layer(configs.Gate)), o.matrix("up", layer(configs.Up)))
 		return o.linear("down", a, o.matrix("down", layer(configs.Down)), nil)
 	case "ple_mix":
 		g := o.linear("ple_gate", o.param("x", "x"), o.matrix("gate", layer(configs.PLEGate)), nil)

@@ -39,6 +39,7 @@ type Graph struct {
 	tables  []*tableRows // of each gradient, nil where any element may not be zero
 	rows    [][]int32
 	traces  []trace
+	steps   []Step
 	head    *head
 	routers []*experts
 	current *sequences
@@ -142,7 +143,7 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 		return nil, err
 	}
 	g.vm = gorgonia.NewTapeMachine(b.graph)
-	g.traces, g.head, g.routers, g.current = b.traces, b.head, b.routers, b.sequences
+	g.traces, g.steps, g.head, g.routers, g.current = b.traces, b.steps, b.head, b.routers, b.sequences
 	for _, w := range b.quant {
 		if w.quant != nil {
 			g.quantised = append(g.quantised, w.quant)
@@ -241,6 +242,15 @@ func (g *Graph) AuxLoss() float64 {
 	return sum
 }
 
+// Choices are the experts that a layer sent each position of the last run to; nil without experts. They are valid until
+// the next run.
+func (g *Graph) Choices(layer int) []int32 {
+	if layer < 0 || layer >= len(g.routers) {
+		return nil
+	}
+	return g.routers[layer].choice
+}
+
 // Gradients are those of the last run, in the order of the weights' tensors; nil without Train. They are valid until
 // the next run.
 func (g *Graph) Gradients() [][]float32 {
@@ -302,6 +312,6 @@ func (g *Graph) Close() error {
 		return nil
 	}
 	err := g.vm.Close()
-	g.vm, g.grads, g.slices, g.tables, g.traces = nil, nil, nil, nil, nil
+	g.vm, g.grads, g.slices, g.tables, g.traces, g.steps = nil, nil, nil, nil, nil, nil
 	return err
 }

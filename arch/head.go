@@ -42,6 +42,7 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 	if b.opt.Logits {
 		stride = v
 		h.logits = pages.Make[float32](n * v)
+		b.step(-1, configs.Head, v, rowsOf(h.logits, v))
 	} else {
 		h.logits = pages.Make[float32](block * stride)
 	}

@@ -19,6 +19,7 @@ type op struct {
 	name    string
 	types   []hm.Type // of the inputs, then of the result
 	shape   tensor.Shape
+	out     []float32 // the buffer of the result, nil for a scalar
 	diff    []bool
 	do      func(in []gorgonia.Value) (gorgonia.Value, error)
 	grad    func(out, grad *gorgonia.Node) (gorgonia.Nodes, error)

@@ -2,6 +2,7 @@ package arch
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/chiplm/chiplm/configs"
@@ -17,6 +18,19 @@ type reference struct {
 	tables   map[string][]float32 // dequantised
 	keys     [][][]vector8        // [layer][head][position]
 	values   [][][]vector8
+	seen     []seen
+}
+
+// seen is a step of the last position that was fed.
+type seen struct {
+	layer  int
+	name   string
+	values []float32
+}
+
+func (r *reference) see(layer int, name string, values []float32) []float32 {
+	r.seen = append(r.seen, seen{layer, name, slices.Clone(values)})
+	return values
 }
 
 // vector8 is a quantised vector.
@@ -181,9 +195,10 @@ func (r *reference) attention(q vector8, keys, values []vector8) []float32 {
 	return o
 }
 
-func (r *reference) ffn(name func(string) string, expert int, h []float32) []float32 {
+func (r *reference) ffn(l, expert int, h []float32) []float32 {
 	f, d := r.cfg.DFF, r.cfg.DModel
-	g := r.linear(name(configs.Gate), expert*f, f, h)
+	name := func(part string) string { return configs.LayerTensor(l, part) }
+	g := r.see(l, configs.Gate, r.linear(name(configs.Gate), expert*f, f, h))
 	u := r.linear(name(configs.Up), expert*f, f, h)
 	for i := range g {
 		if r.cfg.Activation == configs.ReLU {
@@ -193,17 +208,18 @@ func (r *reference) ffn(name func(string) string, expert int, h []float32) []flo
 		}
 		g[i] *= u[i]
 	}
-	return r.linear(name(configs.Down), expert*d, d, g)
+	return r.see(l, configs.Down, r.linear(name(configs.Down), expert*d, d, r.see(l, StepFFN, g)))
 }
 
 // step feeds one id at position t of a sequence and returns the logits.
 func (r *reference) step(id int32, t int) []float32 {
 	c := r.cfg
 	d, dim := c.DModel, c.DModel/c.NHeads
-	x := append([]float32(nil), r.row(configs.TokenEmbedding, id, d)...)
+	r.seen = nil
+	x := r.see(-1, configs.TokenEmbedding, slices.Clone(r.row(configs.TokenEmbedding, id, d)))
 	var e []float32
 	if p := c.PLEDim; p > 0 {
-		e = r.all(configs.PLEProjection, x)
+		e = r.see(-1, configs.PLEProjection, r.all(configs.PLEProjection, x))
 		ce := float32(1 / math.Sqrt(float64(d)))
 		for i := range e {
 			e[i] *= ce
@@ -216,6 +232,7 @@ func (r *reference) step(id int32, t int) []float32 {
 				e[l*p+i] = (y[i] + float32(table[l*p+i]*ct)) * ch
 			}
 		}
+		r.see(-1, StepMix, e)
 	}
 	add := func(f []float32) {
 		for i := range x {
@@ -224,7 +241,8 @@ func (r *reference) step(id int32, t int) []float32 {
 	}
 	for l := range c.NLayers {
 		name := func(part string) string { return configs.LayerTensor(l, part) }
-		qkv := r.all(name(configs.QKV), r.rmsnorm(x, r.w.Get(name(configs.AttentionNorm))))
+		all := func(part string, x []float32) []float32 { return r.see(l, part, r.all(name(part), x)) }
+		qkv := all(configs.QKV, r.rmsnorm(x, r.w.Get(name(configs.AttentionNorm))))
 		var o []float32
 		for h := range c.NHeads {
 			q := quantised(r.rotated(qkv[h*dim:(h+1)*dim], t))
@@ -232,11 +250,11 @@ func (r *reference) step(id int32, t int) []float32 {
 			r.values[l][h] = append(r.values[l][h], quantised(qkv[2*d+h*dim:2*d+(h+1)*dim]))
 			o = append(o, r.attention(q, r.keys[l][h], r.values[l][h])...)
 		}
-		add(r.all(name(configs.AttentionOutput), o))
+		add(all(configs.AttentionOutput, r.see(l, StepAttention, o)))
 
 		h := r.rmsnorm(x, r.w.Get(name(configs.FFNNorm)))
 		if c.Experts > 1 {
-			z := r.product(name(configs.Router), 0, c.Experts, h)
+			z := r.see(l, configs.Router, r.product(name(configs.Router), 0, c.Experts, h))
 			best := 0
 			for j := range z {
 				if z[j] > z[best] {
@@ -248,26 +266,27 @@ func (r *reference) step(id int32, t int) []float32 {
 				a[j] = qat.Exp(z[j] - z[best])
 			}
 			p := 1 / qat.Sum8(a)
-			f := r.ffn(name, best, h)
+			f := r.ffn(l, best, h)
 			for i := range x {
 				x[i] += float32(p * f[i])
 			}
 		} else {
-			add(r.ffn(name, 0, h))
+			add(r.ffn(l, 0, h))
 		}
 		if p := c.PLEDim; p > 0 {
-			g := r.all(name(configs.PLEGate), x)
+			g := all(configs.PLEGate, x)
 			for i := range g {
 				g[i] = qat.GELU(g[i]) * e[l*p+i]
 			}
-			add(r.rmsnorm(r.all(name(configs.PLEOutput), g), r.w.Get(name(configs.PLENorm))))
+			add(r.rmsnorm(all(configs.PLEOutput, r.see(l, StepPLEMix, g)), r.w.Get(name(configs.PLENorm))))
 		}
+		r.see(l, StepStream, x)
 	}
 	head := configs.Head
 	if c.TieEmbeddings {
 		head = configs.TokenEmbedding
 	}
-	return r.all(head, r.rmsnorm(x, r.w.Get(configs.OutputNorm)))
+	return r.see(-1, configs.Head, r.all(head, r.see(-1, configs.OutputNorm, r.rmsnorm(x, r.w.Get(configs.OutputNorm)))))
 }
 
 // TestExactEqualsReference holds the graph in exact mode equal, bit for bit, to the reference, however the sequences are
