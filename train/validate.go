@@ -1,7 +1,6 @@
 package train
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -94,29 +93,19 @@ func (v *Validator) add(story []int32, eot int32) error {
 	})
 }
 
-// pack puts windows into few micro-batches of at most size tokens: the longest first, each where it leaves the least
-// room ("best fit decreasing"; D. S. Johnson, "Near-optimal bin packing algorithms", 1973).
-func pack(windows []window, size int) []packed {
-	longest := make([]*window, len(windows))
-	for i := range windows {
-		longest[i] = &windows[i]
+// pack puts windows into few micro-batches of at most size tokens.
+func pack(all []window, size int) []packed {
+	lengths := make([]int, len(all))
+	for i, w := range all {
+		lengths[i] = len(w.ids)
 	}
-	slices.SortStableFunc(longest, func(a, b *window) int { return cmp.Compare(len(b.ids), len(a.ids)) })
 	var batches []packed
-	withRoom := make([][]int, size+1) // withRoom[n] are the batches that have room for n tokens more
-	for _, w := range longest {
-		room := len(w.ids)
-		for room < size && len(withRoom[room]) == 0 {
-			room++
+	for _, group := range windows.Pack(lengths, size) {
+		var b packed
+		for _, i := range group {
+			b.add(&all[i])
 		}
-		b := len(batches)
-		if stack := withRoom[room]; len(stack) > 0 {
-			b, withRoom[room] = stack[len(stack)-1], stack[:len(stack)-1]
-		} else {
-			batches = append(batches, packed{})
-		}
-		batches[b].add(w)
-		withRoom[room-len(w.ids)] = append(withRoom[room-len(w.ids)], b)
+		batches = append(batches, b)
 	}
 	return batches
 }

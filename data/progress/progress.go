@@ -17,11 +17,11 @@ import (
 // aside is the room that percentage, a bar that can be told as one, rate and times need beside the label.
 const aside = 48
 
-// Bar shows progress over a number of bytes or steps. It is not safe for concurrent use.
+// Bar shows progress over a number of bytes, steps or tokens. It is not safe for concurrent use.
 type Bar struct {
 	w     io.Writer
 	label string
-	steps bool      // not bytes
+	unit  string    // of what is counted; "" for bytes
 	next  time.Time // of the next plain line
 	now   func() time.Time
 
@@ -33,19 +33,22 @@ type Bar struct {
 const every = 10 * time.Second
 
 // NewBytes shows progress over bytes on w, which is standard error as a rule.
-func NewBytes(w io.Writer, label string) *Bar { return newBar(w, label, false) }
+func NewBytes(w io.Writer, label string) *Bar { return newBar(w, label, "") }
 
 // NewSteps shows progress over steps.
-func NewSteps(w io.Writer, label string) *Bar { return newBar(w, label, true) }
+func NewSteps(w io.Writer, label string) *Bar { return newBar(w, label, "steps") }
 
-func newBar(w io.Writer, label string, steps bool) *Bar {
-	b := &Bar{w: w, label: label, steps: steps, now: time.Now}
+// NewTokens shows progress over tokens.
+func NewTokens(w io.Writer, label string) *Bar { return newBar(w, label, "tokens") }
+
+func newBar(w io.Writer, label, unit string) *Bar {
+	b := &Bar{w: w, label: label, unit: unit, now: time.Now}
 	b.next = b.now().Add(every)
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		b.terminal = f
 		b.bar = progressbar.NewOptions64(-1, progressbar.OptionSetWriter(w),
 			progressbar.OptionSetDescription(cut(label, max(b.columns()-aside, 8))),
-			progressbar.OptionShowBytes(!steps), progressbar.OptionThrottle(100*time.Millisecond),
+			progressbar.OptionShowBytes(unit == ""), progressbar.OptionThrottle(100*time.Millisecond),
 			progressbar.OptionSetPredictTime(true), progressbar.OptionFullWidth(), progressbar.OptionClearOnFinish())
 	}
 	return b
@@ -73,15 +76,15 @@ func (b *Bar) Update(done, total int64) {
 
 // number is n in the unit that amount names.
 func (b *Bar) number(n int64) string {
-	if b.steps {
+	if b.unit != "" {
 		return strconv.FormatInt(n, 10)
 	}
 	return fmt.Sprintf("%.1f", float64(n)/1e6)
 }
 
 func (b *Bar) amount(n int64) string {
-	if b.steps {
-		return b.number(n) + " steps"
+	if b.unit != "" {
+		return b.number(n) + " " + b.unit
 	}
 	return b.number(n) + " MB"
 }

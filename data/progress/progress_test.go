@@ -45,3 +45,14 @@ func TestStepsAreCounted(t *testing.T) {
 		t.Errorf("lines are\n%s", out.String())
 	}
 }
+
+func TestTokensAreCounted(t *testing.T) {
+	var out strings.Builder
+	b := NewTokens(&out, "work")
+	b.next = b.now()
+	b.Update(1500, 20000)
+	b.Done()
+	if out.String() != "work: 1500 of 20000 tokens (7 %)\n" {
+		t.Errorf("lines are\n%s", out.String())
+	}
+}
