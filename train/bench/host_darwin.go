@@ -2,8 +2,8 @@ package bench
 
 import "golang.org/x/sys/unix"
 
-// cpuModel is the name of the processor, or "" where it is not known.
-func cpuModel() string {
+// CPUModel is the name of the processor, or "" where it is not known.
+func CPUModel() string {
 	name, err := unix.Sysctl("machdep.cpu.brand_string")
 	if err != nil {
 		return ""

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// cpuModel is the name of the processor, or "" where it is not known.
-func cpuModel() string {
+// CPUModel is the name of the processor, or "" where it is not known.
+func CPUModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
 		return ""

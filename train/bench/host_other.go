@@ -2,8 +2,8 @@
 
 package bench
 
-// cpuModel is not known here.
-func cpuModel() string { return "" }
+// CPUModel is not known here.
+func CPUModel() string { return "" }
 
 // residentBytes is not known here.
 func residentBytes() int64 { return 0 }

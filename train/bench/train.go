@@ -60,7 +60,7 @@ func Train(ctx context.Context, o Options, tell func(done, about int64)) (*Repor
 	if err != nil {
 		return nil, err
 	}
-	r.Config, r.Sets, r.CPU, r.Path = o.Config, append([]string{}, o.Sets...), cpuModel(), simd.Current().String()
+	r.Config, r.Sets, r.CPU, r.Path = o.Config, append([]string{}, o.Sets...), CPUModel(), simd.Current().String()
 	r.setPeak(before, after)
 	return r, nil
 }
