@@ -70,7 +70,7 @@ uint32_t chiplm_count_tensors(const chiplm_model *m) {
 
 static void append(char name[48], const char *text) {
     size_t n = 0;
-    while (name[n] != '\0') {
+    while (n + 1 < 48 && name[n] != '\0') { /* without the bound, compilers make it a call of strlen */
         n++;
     }
     for (size_t i = 0; n + 1 < 48 && text[i] != '\0'; i++) {
