@@ -1,6 +1,7 @@
 # make demo   the whole road on a small model, in minutes: train, score, export, verify, read a story
 # make test   every test
 # make arm64  the tests of the arithmetic on arm64, cross-compiled and run by QEMU (Linux on another processor)
+# make xtensa the C core on 32-bit Xtensa, the chip's family of processors, compiled and run the same way (Linux)
 # make lint   gofmt, go vet, staticcheck
 # make bench  Go benchmarks of every room
 # make bench-torch   training speed against PyTorch, which it installs under build/: see bench/README.md
@@ -11,7 +12,7 @@ TORCH = build/torch
 ARM64 = CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc \
 	go test -tags noblas -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu'
 
-.PHONY: setup build test arm64 lint demo bench bench-torch
+.PHONY: setup build test arm64 xtensa lint demo bench bench-torch
 
 setup:
 	@./setup.sh
@@ -29,6 +30,11 @@ arm64:
 	$(ARM64) ./qat/... ./arch/...
 	$(ARM64) -skip '^TestCore' ./engine
 	$(ARM64) -run '^(TestTrainingGivesTheSameBytesEverywhere|TestGoldenLosses)$$' ./train
+
+# A missing tool fails these tests, which otherwise skip without it. -tags noblas: they need no BLAS library.
+xtensa:
+	@./setup.sh xtensa
+	CHIPLM_XTENSA=required go test -tags noblas -count=1 -run '^TestCore.*Xtensa' ./engine
 
 lint: setup
 	@files=$$(git ls-files '*.go'); out=$$(gofmt -l $$files); \

@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes sure that what the build needs is here: Go, a C compiler, and on Linux OpenBLAS (macOS brings its own BLAS).
-# "setup.sh arm64" is for what `make arm64` needs instead: a C compiler for arm64, and QEMU to run its programs.
-# Installs OpenBLAS, compiler and QEMU with apt where that is possible; anything else it names, and stops.
+# "setup.sh arm64" is for what `make arm64` needs instead: a C compiler for arm64, and QEMU to run its programs;
+# "setup.sh xtensa" the same for `make xtensa`.
+# Installs OpenBLAS, compilers and QEMU with apt where that is possible; anything else it names, and stops.
 set -eu
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -54,6 +55,30 @@ if [ "${1:-}" = arm64 ]; then
 	install "a C compiler for arm64, its C library or QEMU" gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user
 	has_arm64 || die "compiler and QEMU are installed, but a program for arm64 does not run. Try:
   aarch64-linux-gnu-gcc probe.c -o probe && qemu-aarch64 -L /usr/aarch64-linux-gnu probe"
+	exit 0
+fi
+
+# has_xtensa: a program can be compiled for the lx106, an Xtensa processor, and run. It ends with 7 by a system call.
+has_xtensa() {
+	probe=$(mktemp -d)
+	printf 'void _start(void) { __asm__("movi a6, 7; movi a2, 118; syscall"); }\n' >"$probe/probe.c"
+	if xtensa-lx106-elf-gcc -nostdlib "$probe/probe.c" -o "$probe/probe" >/dev/null 2>&1; then
+		status=0
+		qemu-xtensa -cpu lx106 "$probe/probe" >/dev/null 2>&1 || status=$?
+	else
+		status=1
+	fi
+	rm -r "$probe"
+	[ "$status" -eq 7 ]
+}
+
+if [ "${1:-}" = xtensa ]; then
+	[ "$(uname -s)" = Linux ] ||
+		die "make xtensa needs Linux, this is $(uname -s): QEMU runs single programs of another processor there alone."
+	has_xtensa && exit 0
+	install "a C compiler for the Xtensa lx106 or QEMU" gcc-xtensa-lx106 qemu-user
+	has_xtensa || die "compiler and QEMU are installed, but a program for the lx106 does not run. Does its name appear in:
+  qemu-xtensa -cpu help"
 	exit 0
 fi
 

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// The C core on the family of processors that the chip belongs to: 32-bit Xtensa, little endian, in QEMU. The processor is
-// the lx106, for which Debian has a compiler: no floats, no instruction to divide, no load from an odd address. The start,
-// the C library and the arithmetic that are missing there are in testdata/xtensa.
+// The C core on the family of processors that the chip belongs to: 32-bit Xtensa, little endian, in QEMU. The processor
+// is the lx106, for which Debian has a compiler: no floats, no instruction to divide, no unaligned loads, and a char
+// without a sign. The start, the C library and the arithmetic that are missing there are in testdata/xtensa.
 
 const xtensaCompiler, xtensaCPU = "xtensa-lx106-elf-gcc", "lx106"
 
@@ -34,8 +34,8 @@ func needTools(t *testing.T, programs ...string) {
 	}
 }
 
-// xtensaFiles are files of testdata/xtensa by absolute path. Each is opened, so that go test knows to run again when one
-// has changed.
+// xtensaFiles are files of testdata/xtensa by absolute path. Each is opened, so that go test knows to run again when
+// one has changed.
 func xtensaFiles(t *testing.T, names ...string) []string {
 	t.Helper()
 	var paths []string
@@ -56,8 +56,8 @@ func xtensaFiles(t *testing.T, names ...string) []string {
 // machine. The program says what it compares.
 func TestCoreXtensaArithmetic(t *testing.T) {
 	needTools(t, "gcc")
-	files := xtensaFiles(t, "float_test.c", "float.c", "integer.c", "float.h", "integer.h")
-	program := filepath.Join(t.TempDir(), "float_test")
+	files := xtensaFiles(t, "soft_test.c", "soft_float.c", "soft_integer.c", "soft_float.h", "soft_integer.h")
+	program := filepath.Join(t.TempDir(), "soft_test")
 	args := slices.Concat(coreFlags, []string{"-O2", "-DCHIPLM_HOST"}, files[:3], []string{"-lm", "-o", program})
 	if out, err := compiler(t, "gcc", args...); err != nil {
 		t.Fatalf("gcc %v: %v\n%s", args, err, out)
@@ -80,8 +80,8 @@ type xtensaCore struct {
 
 func buildXtensaCore(t *testing.T, optimise string) xtensaCore {
 	t.Helper()
-	ours := xtensaFiles(t, "main.c", "float.c", "integer.c", "memory.c", "start.S")
-	headers := xtensaFiles(t, "include/math.h", "include/string.h", "float.h", "integer.h")
+	ours := xtensaFiles(t, "main.c", "soft_float.c", "soft_integer.c", "memory.c", "start.S")
+	headers := xtensaFiles(t, "include/math.h", "include/string.h", "soft_float.h", "soft_integer.h")
 	// The compiler has no C library, and so counts as freestanding; the core wants its builtins all the same.
 	flags := slices.Concat(coreFlags, []string{optimise, "-ffreestanding", "-I" + filepath.Dir(headers[0])})
 	core := sources(t)
@@ -124,7 +124,7 @@ func (c xtensaCore) run(t *testing.T, image []byte) string {
 	if err := os.WriteFile(filepath.Join(dir, "model.image"), image, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	// libgcc is there for shifts of 64 bits and the like; of the arithmetic on floats, all is in float.c.
+	// libgcc is there for shifts of 64 bits and the like; of the arithmetic on floats, all is in soft_float.c.
 	args := slices.Concat([]string{"-nostdlib", "-Wa,-I" + dir}, xtensaFiles(t, "image.S"), c.objects,
 		[]string{"-lgcc", "-o", "run"})
 	if out, err := in(t, dir, xtensaCompiler, args...); err != nil {

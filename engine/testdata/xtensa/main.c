@@ -1,14 +1,15 @@
-/* Runs the model that is built into the program, on a processor without floats, as an operating system's smallest guest.
+/* Runs the model that is built into the program, on a processor without floats and without a C library.
  *
  * A fixed sequence as long as the context goes through the engine in three ways: token by token, all in blocks of
  * eight, and all in one block. For each a line "tokens DIGEST", "eights DIGEST", "whole DIGEST"; then "verify ok" when
- * the golden of the image holds. A failure prints "error WHAT STATUS WHERE" and ends with 1. */
+ * the golden of the image holds. A failure prints "error WHAT STATUS WHERE: SENTENCE" (the
+ * status in hexadecimal) and ends with 1. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "../../chiplm.h"
-#include "float.h"
+#include "soft_float.h"
 
 extern const uint8_t image_start[];
 extern const uint8_t image_end[];

@@ -1,5 +1,5 @@
-/* The four functions of <string.h> that the core calls, byte by byte. Compile without builtins, or the compiler turns the
- * loops into calls of the functions themselves. */
+/* The four functions of <string.h> that the core calls, byte by byte. Compile with -fno-tree-loop-distribute-patterns,
+ * or the compiler turns the loops into calls of the functions themselves. */
 #include <stdint.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* Start of a program without a C library, and the two calls of Linux that it makes. The compiler's calling convention is
- * call0: the stack in a1, the return address in a0, arguments from a2 up. A system call has its number in a2, its
+/* Start of a program without a C library, and the two calls of Linux that it makes. The compiler's calling convention
+ * is call0: the stack in a1, the return address in a0, arguments from a2 up. A system call has its number in a2, its
  * arguments in a6, a3, a4. */
 
 #define SYSTEM_WRITE 13

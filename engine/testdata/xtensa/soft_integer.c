@@ -1,4 +1,4 @@
-#include "integer.h"
+#include "soft_integer.h"
 
 uint64_t HELPER(umulsidi3)(uint32_t a, uint32_t b) {
     const uint32_t al = a & 0xffffU, ah = a >> 16, bl = b & 0xffffU, bh = b >> 16;

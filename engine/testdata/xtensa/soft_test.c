@@ -1,6 +1,6 @@
-/* Holds float.c and integer.c to the arithmetic of the host: every pair of odd operands, a count of random ones (a
- * number of millions, the argument), and the square root of every fraction. Prints how much it compared, or the first
- * differences, and ends with 1. */
+/* Holds soft_float.c and soft_integer.c to the arithmetic of the host: every pair of the operands where something
+ * changes, a count of random ones (in millions, the argument), and the square root of every fraction. Prints how much
+ * it compared; or the first differences, and ends with 1. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "float.h"
-#include "integer.h"
+#include "soft_float.h"
+#include "soft_integer.h"
 
 static uint64_t compared, wrong;
 
@@ -63,7 +63,7 @@ static void pair(uint32_t a, uint32_t b) {
     same("unordered", a, b, host_unordsf2(a, b) != 0, x != x || y != y);
 }
 
-/* The nearest to x in a range of integers, towards zero; 0 of a NaN. least and most are powers of two or 0: floats. */
+/* Whether C defines what x becomes as an integer of this range. Not for a NaN; between -1 and 0, 0 serves as well. */
 static bool fits(float x, float least, float most) { return x >= least && x < most; }
 
 static void single(uint32_t a) {
@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
         const uint64_t r = any();
         integers(any() >> (r & 63), any() >> (r >> 8 & 63));
     }
-    for (uint32_t a = 0x3f000000U; a < 0x40000000U; a++) { /* 1/2 up to 2: with an even power of two, every float */
+    for (uint32_t a = 0x3f000000U; a < 0x40000000U; a++) { /* 1/2 up to 2; the rest are these by powers of 4 */
         same_float("root", a, 0, float_sqrt(a), sqrtf(value(a)));
     }
     if (wrong != 0) {

@@ -2,7 +2,7 @@
  * nearest even, subnormals included; a NaN is any NaN.
  *
  * Under the names that the compiler calls on lx106 (its libgcc leaves most of them to the chip's ROM), or with
- * CHIPLM_HOST as host_addsf3 and so on, for float_test.c to compare with the floats of the host. */
+ * CHIPLM_HOST as host_addsf3 and so on, for soft_test.c to compare with the floats of the host. */
 #ifndef CHIPLM_XTENSA_FLOAT_H
 #define CHIPLM_XTENSA_FLOAT_H
 

@@ -1,8 +1,8 @@
-#include "float.h"
+#include "soft_float.h"
 
 #include <stdbool.h>
 
-#include "integer.h"
+#include "soft_integer.h"
 
 #define SIGN 0x80000000U
 #define INFINITE 0x7f800000U
@@ -56,7 +56,7 @@ static uint32_t rounded(uint32_t sign, parts p) {
     return sign | (below + kept + (rest > 0x40U || (rest == 0x40U && (kept & 1U) != 0)));
 }
 
-/* -------------------------------------------------------------------------------------------------------- arithmetic */
+/* ------------------------------------------------------------------------------------------------------- arithmetic */
 
 uint32_t HELPER(addsf3)(uint32_t a, uint32_t b) {
     if (size(a) < size(b)) {
@@ -158,7 +158,7 @@ uint32_t float_sqrt(uint32_t a) {
     return rounded(0, (parts){(root << 5) | (rest != 0), (p.exponent - 127 - odd) / 2 + 127});
 }
 
-/* -------------------------------------------------------------------------------------------------------- comparison */
+/* ------------------------------------------------------------------------------------------------------- comparison */
 
 /* A number that orders floats as they are ordered; both zeros have the same. */
 static int32_t order(uint32_t a) { return (a & SIGN) != 0 ? -(int32_t)size(a) : (int32_t)a; }
@@ -179,7 +179,7 @@ int32_t HELPER(gtsf2)(uint32_t a, uint32_t b) { return compare(a, b, -1); }
 int32_t HELPER(gesf2)(uint32_t a, uint32_t b) { return compare(a, b, -1); }
 int32_t HELPER(unordsf2)(uint32_t a, uint32_t b) { return is_nan(a) || is_nan(b); }
 
-/* -------------------------------------------------------------------------------------------------------- conversion */
+/* ------------------------------------------------------------------------------------------------------- conversion */
 
 /* abs(a) towards zero, or most if that is less; most of infinity. Not of a NaN. */
 static uint64_t whole(uint32_t a, uint64_t most) {

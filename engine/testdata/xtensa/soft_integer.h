@@ -1,11 +1,11 @@
-/* Products and quotients that lx106 has no instruction for. Names as in float.h. Division by zero gives an
+/* Products and quotients that lx106 has no instruction for. Names as in soft_float.h. Division by zero gives an
  * unspecified value. */
 #ifndef CHIPLM_XTENSA_INTEGER_H
 #define CHIPLM_XTENSA_INTEGER_H
 
 #include <stdint.h>
 
-#include "float.h"
+#include "soft_float.h"
 
 /* The whole product of two 32-bit numbers, and the low half of that of two 64-bit ones, of either sign. */
 uint64_t HELPER(umulsidi3)(uint32_t a, uint32_t b);
