@@ -10,7 +10,8 @@ const (
 	ReadExpert Reading = "one expert" // the chosen expert's share
 )
 
-// TensorBudget is what a tensor costs on the chip. Bytes are those of the image: rows of whole 16-byte blocks.
+// TensorBudget is what a tensor costs on the chip. Bytes are those of the image: rows of whole 16-byte blocks, or columns
+// of them.
 type TensorBudget struct {
 	Tensor
 	Reading   Reading
@@ -60,7 +61,11 @@ func (c *Config) Budget() Budget {
 
 func (c *Config) tensorBudget(t Tensor) TensorBudget {
 	rows, cols, q := int64(t.Rows()), int64(t.Cols()), t.Quant
-	rowCodes := (cols*int64(q.Bits) + 127) / 128 * 16
+	stride := func(n int64) int64 { return (n*int64(q.Bits) + 127) / 128 * 16 }
+	codes := rows * stride(cols)
+	if t.Block > 0 {
+		codes = rows / int64(t.Block) * cols * stride(int64(t.Block))
+	}
 	var rowScales int64
 	if q.Bits != 32 {
 		groups := int64(1)
@@ -72,7 +77,7 @@ func (c *Config) tensorBudget(t Tensor) TensorBudget {
 			rowScales = groups * 2
 		}
 	}
-	b := TensorBudget{Tensor: t, Reading: ReadWhole, Codes: rows * rowCodes, Scales: rows * rowScales}
+	b := TensorBudget{Tensor: t, Reading: ReadWhole, Codes: codes, Scales: rows * rowScales}
 	read := rows
 	product := len(t.Shape) > 1
 	switch {
@@ -83,7 +88,7 @@ func (c *Config) tensorBudget(t Tensor) TensorBudget {
 	case c.Experts > 1 && expertTensor(t, c):
 		b.Reading, read = ReadExpert, rows/int64(c.Experts)
 	}
-	b.TokenRead = read * (rowCodes + rowScales)
+	b.TokenRead = (b.Codes + b.Scales) * read / rows // whole: rows are alike, and a transposed block is an expert's
 	if product {
 		b.Products = min(read, rows) * cols
 	}

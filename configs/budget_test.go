@@ -46,8 +46,8 @@ func TestBudgetOfExpertsAndOddSizes(t *testing.T) {
 	b := c.Budget()
 	for _, tb := range b.Tensors {
 		switch tb.Name {
-		case "layers.0.down": // 65 columns of 2 bits: two blocks; three groups
-			if tb.Codes != 4*128*32 || tb.Scales != 4*128*3*2 || tb.TokenRead != 128*(32+6) || tb.Products != 128*65 {
+		case "layers.0.down": // stored by its 65 columns of 128 codes of 2 bits: two blocks; three groups
+			if tb.Codes != 4*65*32 || tb.Scales != 4*128*3*2 || tb.TokenRead != 65*32+128*6 || tb.Products != 128*65 {
 				t.Errorf("down: %+v", tb)
 			}
 		case "layers.0.router":

@@ -21,6 +21,9 @@ type Tensor struct {
 	Shape []int
 	Class TensorClass
 	Quant WeightQuant // Bits is 32 for norms and routers
+	// Block is 0 for a tensor whose image stores it by rows. Otherwise the image stores it transposed, a block of so many
+	// rows at a time, so that single columns can be read: down behind a relu gate, of whose neurons most are silent.
+	Block int
 }
 
 // Rows is the number of rows: 1 for a vector.
@@ -92,6 +95,9 @@ func (c *Config) Tensors() []Tensor {
 		layer(Gate, ClassTrunk, e*f, d)
 		layer(Up, ClassTrunk, e*f, d)
 		layer(Down, ClassTrunk, e*d, f)
+		if c.Activation == ReLU {
+			ts[len(ts)-1].Block = d
+		}
 		if p > 0 {
 			layer(PLEGate, ClassTrunk, p, d)
 			layer(PLEOutput, ClassTrunk, d, p)

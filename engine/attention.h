@@ -1,30 +1,79 @@
-/* Rotary positions, and attention of one head over 8-bit keys and values. */
-#ifndef CHIPLM_ATTENTION_H
-#define CHIPLM_ATTENTION_H
+/* attention.h: attention of one head over 8-bit keys and values: exact integer dots, softmax in eight lanes, exact integer
+ * sum of the values. */
 
-#include "chiplm.h"
+CHIPLM_INLINE void dots(const int8_t *query, const int8_t *keys, uint32_t n, uint32_t d, int32_t *out) {
+    for (uint32_t t = 0; t < n; t++) {
+        const int8_t *key = keys + (size_t)t * d;
+        int32_t s = 0;
+        for (uint32_t i = 0; i < d; i++) {
+            s += (int32_t)query[i] * key[i];
+        }
+        out[t] = s;
+    }
+}
 
-/* Turns the pairs (x_i, x_{i + d/2}) by the angles whose cosines and sines (d/2 of each) are given. */
-void chiplm_rotate(float *x, uint32_t d, const float *cosine, const float *sine);
+/* out_i = sum over t of shares_t * values_ti: at most 127 * 127 * n, and n is at most 131,072. */
+CHIPLM_INLINE void mix(const int16_t *shares, const int8_t *values, uint32_t n, uint32_t d, int32_t *out) {
+    memset(out, 0, d * sizeof *out);
+    for (uint32_t t = 0; t < n; t++) {
+        const int8_t *value = values + (size_t)t * d;
+        const int32_t share = shares[t];
+        for (uint32_t i = 0; i < d; i++) {
+            out[i] += share * value[i];
+        }
+    }
+}
 
-/* Keys and values of one head: codes [n, d] and one scale per position. */
-typedef struct chiplm_head {
-    const int8_t *keys;
-    const float *key_scales;
-    const int8_t *values;
-    const float *value_scales;
-} chiplm_head;
+static bool attend(const int8_t *query, float query_scale, chiplm_head head, uint32_t n, uint32_t d, float c,
+                   chiplm_attention scratch, float *o) {
+    float *weights = scratch.weights;
+    int32_t *sums = scratch.sums;
 
-/* Scratch for attention over at most n positions of d values. */
-typedef struct chiplm_attention {
-    float *weights;  /* n */
-    int16_t *shares; /* n */
-    int32_t *sums;   /* n and d */
-} chiplm_attention;
-
-/* o = attention of the query (codes and scale) over n >= 1 positions; c is the scale of the scores. Returns false when
- * something was not finite. */
-bool chiplm_attend(const int8_t *query, float query_scale, chiplm_head head, uint32_t n, uint32_t d, float c,
-                   chiplm_attention scratch, float *o);
-
-#endif
+    switch (d) { /* constant widths unroll */
+    case 16:
+        dots(query, head.keys, n, 16, sums);
+        break;
+    case 32:
+        dots(query, head.keys, n, 32, sums);
+        break;
+    case 64:
+        dots(query, head.keys, n, 64, sums);
+        break;
+    default:
+        dots(query, head.keys, n, d, sums);
+        break;
+    }
+    for (uint32_t t = 0; t < n; t++) {
+        weights[t] = ((float)sums[t] * (query_scale * head.key_scales[t])) * c;
+    }
+    const float m = chiplm_largest(weights, n);
+    for (uint32_t t = 0; t < n; t++) {
+        weights[t] = chiplm_exp(weights[t] - m);
+    }
+    const float total = chiplm_sum8(weights, n);
+    for (uint32_t t = 0; t < n; t++) {
+        weights[t] = weights[t] * head.value_scales[t];
+    }
+    const chiplm_grid grid = chiplm_grid_of(weights, n);
+    for (uint32_t t = 0; t < n; t++) {
+        scratch.shares[t] = (int16_t)chiplm_code(weights[t], grid.inverse);
+    }
+    switch (d) {
+    case 16:
+        mix(scratch.shares, head.values, n, 16, sums);
+        break;
+    case 32:
+        mix(scratch.shares, head.values, n, 32, sums);
+        break;
+    case 64:
+        mix(scratch.shares, head.values, n, 64, sums);
+        break;
+    default:
+        mix(scratch.shares, head.values, n, d, sums);
+        break;
+    }
+    for (uint32_t i = 0; i < d; i++) {
+        o[i] = ((float)sums[i] * grid.scale) / total;
+    }
+    return !chiplm_is_nan(grid.scale);
+}

@@ -7,6 +7,7 @@ import (
 	"hash/crc32"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/chiplm/chiplm/configs"
@@ -20,6 +21,9 @@ type testModel struct {
 	matrices map[string]*qat.Matrix // quantised tensors
 	floats   map[string][]float32   // norms and routers
 	cos, sin []float32              // [context_length, d/2]
+	byRows   bool                   // no tensor is stored transposed
+	tracing  *Tracing               // of forward; or nil
+	position int                    // where forward is
 }
 
 // shape gives a configuration its fields in the order of the MODL section.
@@ -69,6 +73,39 @@ func newTestModel(tb testing.TB, cfg configs.Config, seed uint64) *testModel {
 		}
 	}
 	return m
+}
+
+// transposed says whether the image stores a tensor transposed: down of models with a relu gate, and in the image of
+// byRows of none.
+func (m *testModel) transposed(t configs.Tensor) bool {
+	return strings.HasSuffix(t.Name, ".down") && m.cfg.Activation == configs.ReLU && !m.byRows
+}
+
+// transpose lays a matrix out by columns of blocks of rows, from docs/image.md alone: code by code.
+func transpose(q *qat.Matrix, block int) (codes, scales []byte, stride int) {
+	perBlock := 128 / q.Spec.Bits
+	stride = (block + perBlock - 1) / perBlock * 16
+	codes = make([]byte, q.Rows/block*q.Cols*stride)
+	groups := qat.Groups(q.Spec, q.Cols)
+	for b := range q.Rows / block {
+		for c := range q.Cols {
+			for r := range block {
+				code := byte(q.Codes[(b*block+r)*q.Cols+c]) & byte(1<<q.Spec.Bits-1)
+				codes[(b*q.Cols+c)*stride+r/perBlock*16+r%16] |= code << (r % perBlock / 16 * q.Spec.Bits)
+			}
+		}
+	}
+	all := q.PackScales()
+	size := len(all) / (q.Rows * groups)
+	for b := range q.Rows / block {
+		for g := range groups {
+			for r := range block {
+				at := ((b*block+r)*groups + g) * size
+				scales = append(scales, all[at:at+size]...)
+			}
+		}
+	}
+	return codes, scales, stride
 }
 
 // field is a place in an image: where the tests of hostile images strike.
@@ -143,6 +180,10 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 		if q := m.matrices[t.Name]; q != nil {
 			codes, scales = q.PackCodes(), q.PackScales()
 			stride = qat.Stride(t.Quant, t.Cols())
+			if m.transposed(t) {
+				codes, scales, stride = transpose(q, cfg.DModel)
+				le.PutUint32(entry[112:], uint32(cfg.DModel))
+			}
 			scale = map[configs.ScaleType]int{configs.ScaleF32: 1, configs.ScaleF16: 2}[t.Quant.Scale]
 		} else {
 			stride = (t.Cols() + 3) / 4 * 16
@@ -214,7 +255,7 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 	}
 	b = append(b, make([]byte, align64(len(b))-len(b)+64)...)
 	copy(b, "CLM\x00")
-	for off, v := range map[int]uint32{4: 1, 8: 64, 24: uint32(len(sections))} {
+	for off, v := range map[int]uint32{4: 2, 8: 64, 24: uint32(len(sections))} {
 		le.PutUint32(b[off:], v)
 	}
 	le.PutUint64(b[16:], uint64(len(b)))
@@ -270,7 +311,7 @@ func (im *testImage) listFields() {
 			add(name+" first scale", im.scales[name], 4)
 		}
 		add(name+" name", at, 4)
-		for _, off := range []int{44, 48, 52, 56, 60, 64, 68, 104, 108, 112, 124} {
+		for _, off := range []int{44, 48, 52, 56, 60, 64, 68, 104, 108, 112, 116, 124} {
 			add(fmt.Sprintf("%s word at %d", name, off), at+off, 4)
 		}
 		for _, off := range []int{72, 80, 88, 96} {

@@ -7,7 +7,7 @@
  *
  * Four layers, each using only those above it in this list:
  *
- *   kernels    numerics.h, linear.h, attention.h    arithmetic on plain arrays; internal
+ *   kernels    kernels.h: a table of functions for each set of instructions; internal
  *   image      chiplm_image_*                       checks every byte of an image, then gives views into it
  *   model      chiplm_start, chiplm_forward, ...    a context: weights, key/value cache, block buffers
  *   sampling   chiplm_arg_max, chiplm_sample, ...   from logits to ids, scores and digests; needs no context
@@ -24,6 +24,9 @@
  *     chiplm_forward_last(lm, prompt, n, logits);
  *     chiplm_sample(logits, vocab_size, 0.8f, 40, &random, order, &id);
  *     chiplm_forward_last(lm, &id, 1, logits);                // and so on
+ *
+ * Speed has four handles, none of which changes a bit: batch and path of chiplm_options, team for a second core, and
+ * chiplm_bind_tensor for faster memory. chiplm_reads_of tells what a run read, chiplm_trace shows every step of it.
  *
  * Every function that can fail returns a chiplm_status. No input, however hostile, makes one read or write outside the
  * memory it was given. A context belongs to one thread at a time; any number of contexts may share one image.
@@ -149,7 +152,9 @@ typedef struct chiplm_tensor {
     uint32_t groups; /* scales per row; 0 with 32 bits */
     uint32_t scale_type;
     uint32_t tier;
-    uint32_t stride; /* bytes of codes per row, a multiple of 16 */
+    uint32_t block;  /* 0: stored by rows. Else stored transposed, a block of so many rows at a time: the codes of a column
+                      * of the block together, and the scales of a group of columns together */
+    uint32_t stride; /* bytes of codes per row, or per column when transposed; a multiple of 16 */
     chiplm_span codes;
     chiplm_span scales;
 } chiplm_tensor;
@@ -180,10 +185,40 @@ chiplm_golden chiplm_image_golden(const chiplm_image *image);
  * using it, then release arena and cache. */
 typedef struct chiplm chiplm;
 
+/* Sets of instructions. A path gives the same bits as CHIPLM_PATH_PLAIN, in less time. */
+typedef enum chiplm_path {
+    CHIPLM_PATH_BEST = 0, /* the fastest that this processor has */
+    CHIPLM_PATH_PLAIN = 1,
+    CHIPLM_PATH_AVX2 = 2,
+    CHIPLM_PATH_AVX512 = 3, /* with VNNI */
+    CHIPLM_PATH_NEON = 4,
+    CHIPLM_PATH_COUNT
+} chiplm_path;
+
+/* The name of a path, such as "plain"; null if this processor does not have it. */
+const char *chiplm_path_name(chiplm_path path);
+
+/* Cores that work together. run calls part(argument, i) once for each i below members, wherever it likes and at the same
+ * time if it can, and returns when all calls have. On a chip a second core waits for such jobs; on a host, a thread. */
+typedef struct chiplm_team {
+    uint32_t members; /* 0 and 1: the caller alone, and run is not called; at most CHIPLM_MAX_MEMBERS */
+    void (*run)(void *self, void (*part)(void *argument, uint32_t index), void *argument);
+    void *self;
+} chiplm_team;
+
+enum { CHIPLM_MAX_MEMBERS = 16 };
+
+/* How a context works. Nothing here changes a bit of a result. */
 typedef struct chiplm_options {
-    uint32_t batch; /* positions that go through a matrix together, 1..1024: each row of weights is then read and
-                     * unpacked once for all of them. Changes speed and arena size, never a bit of a result. */
+    uint32_t batch;   /* positions that go through a matrix together, 1..1024: each row of weights is then read and
+                       * unpacked once for all of them */
+    chiplm_path path; /* CHIPLM_ERR_ARGUMENT if this processor does not have it */
+    bool dense;       /* read every neuron of a relu gate; else blocks of up to CHIPLM_SPARSE_MOST positions read only the
+                       * rows of up, and columns of down, that a position of the block needs */
+    chiplm_team team;
 } chiplm_options;
+
+enum { CHIPLM_SPARSE_MOST = 8 };
 
 /* Bytes of arena a context needs: engine buffers, small and used all the time, so they belong in the fastest memory.
  * 0 when the options are out of range or the sum does not fit a size_t. */
@@ -220,6 +255,45 @@ chiplm_status chiplm_forward_last(chiplm *lm, const int32_t *ids, size_t n, floa
 
 /* The fault of the last call that failed on this context; valid until the next call on it. */
 const chiplm_fault *chiplm_last_fault(const chiplm *lm);
+
+/* What a context has read since the start or chiplm_clear_reads, counted where it is read. A block of positions that
+ * goes through the weights together reads them once. Bytes are those of codes and scales as they are stored, the padding
+ * of a row included. */
+typedef struct chiplm_reads {
+    uint64_t positions;      /* fed */
+    uint64_t blocks;         /* in which they went through the layers */
+    uint64_t logits;         /* positions whose logits were computed */
+    uint64_t rope;           /* bytes of rotary tables */
+    uint64_t cache;          /* bytes of keys and values, with their scales */
+    const uint64_t *tensors; /* [n_tensors] bytes of each tensor */
+    /* Neurons of the feed-forward of each layer, [n_layers], positions times d_ff in all: those whose gate is open, and
+     * those among them whose value is not 0 once quantised. Counted for relu alone. */
+    const uint64_t *open, *used;
+    /* Rows of up, and columns of down, that were read: [n_layers], blocks times d_ff at most (per expert). */
+    const uint64_t *up_rows, *down_columns;
+} chiplm_reads;
+
+/* Valid until the context ends; its numbers change with every call. */
+const chiplm_reads *chiplm_reads_of(const chiplm *lm);
+
+void chiplm_clear_reads(chiplm *lm);
+
+/* One step of the forward pass at one position, as a tracer sees it. values lives only during the call. */
+typedef struct chiplm_step {
+    int32_t layer;    /* -1: outside the layers */
+    const char *name; /* static */
+    uint32_t position;
+    const float *values;
+    uint32_t count;
+} chiplm_step;
+
+/* Has every step of later calls shown to tracer; null ends it. Steps of a block come step by step, position by position.
+ * In the order of the forward pass: "token_embedding" (x), "ple_projection" (the product), "mix" (the per-layer inputs);
+ * in each layer "qkv", "attention" (all heads), "attention_output", "router", "gate", "ffn" (the gated neurons, d_ff
+ * values), "down", "ple_gate", "ple_mix" (gelu(gate) * e), "ple_output", and "x", the stream after the layer; then
+ * "output_norm" and "head", where logits are asked for. Products are shown as they leave the product. */
+typedef void (*chiplm_tracer)(void *self, const chiplm_step *step);
+void chiplm_trace(chiplm *lm, chiplm_tracer tracer, void *self);
 
 /* Runs the golden of the image from position 0 and compares digest and best tokens bit for bit. logits is room for one
  * row. Leaves the context reset. CHIPLM_ERR_DIGEST when a bit differs: found is the digest of this run. */

@@ -11,10 +11,11 @@ enum { MAX_BATCH = 1024, ALIGNMENT = 64 };
 /* Where each part of the arena starts. One function computes it for both chiplm_arena_bytes and chiplm_start. */
 typedef struct layout {
     uint64_t tensors, layers, x, h, y, wide, mix, table_row, routes, shares, chosen, all, which;
-    uint64_t input_codes, input_scales, tile_codes, tile_scales, strips, strips_bytes;
-    uint64_t attention_weights, attention_shares, attention_sums, query;
+    uint64_t open, used, marks, counters;
+    uint64_t input_codes, input_sums, input_scales, scratch, scratch_bytes;
+    uint64_t attention_weights, attention_shares, attention_sums, queries;
     uint64_t total;
-    uint64_t wide_columns, input_stride;
+    uint64_t wide_columns, input_stride, attention_columns;
 } layout;
 
 static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
@@ -28,12 +29,17 @@ static uint64_t take(uint64_t *total, uint64_t count, uint64_t bytes) {
     return at;
 }
 
-static layout plan(const chiplm_image *image, uint32_t batch) {
+static uint32_t members_of(const chiplm_options *options) {
+    return options->team.members > 1 ? options->team.members : 1;
+}
+
+static layout plan(const chiplm_image *image, const chiplm_options *options) {
+    const uint64_t batch = options->batch;
+    const uint64_t members = members_of(options);
     const chiplm_model *m = &image->model;
     const uint64_t d = m->d_model;
     const uint64_t width = d / m->n_heads;
     const uint64_t mix = (uint64_t)m->n_layers * m->ple_dim;
-    uint64_t row = larger(larger(d, m->d_ff), larger(mix, m->ple_dim)); /* the longest row of a matrix */
     uint64_t groups = 1;
     for (uint32_t i = 0; i < m->n_tensors; i++) {
         chiplm_tensor t;
@@ -58,16 +64,21 @@ static layout plan(const chiplm_image *image, uint32_t batch) {
     l.chosen = take(at, batch, sizeof(uint32_t));
     l.all = take(at, batch, sizeof(uint32_t));
     l.which = take(at, batch, sizeof(uint32_t));
-    l.input_codes = take(at, batch * l.input_stride, sizeof(int16_t));
+    l.open = take(at, m->d_ff, sizeof(uint32_t));
+    l.used = take(at, m->d_ff, sizeof(uint32_t));
+    l.marks = take(at, m->d_ff, sizeof(uint8_t));
+    l.counters = take(at, m->n_tensors + 4 * (uint64_t)m->n_layers, sizeof(uint64_t));
+    l.input_codes = take(at, batch * l.input_stride, sizeof(int8_t));
+    l.input_sums = take(at, batch * l.input_stride / CHIPLM_CHUNK, sizeof(int32_t));
     l.input_scales = take(at, batch, sizeof(float));
-    l.tile_codes = take(at, larger(CHIPLM_TILE * l.input_stride, padded(row)), sizeof(int16_t));
-    l.tile_scales = take(at, CHIPLM_TILE * groups, sizeof(float));
-    l.strips_bytes = chiplm_strips_bytes(batch, l.input_stride);
-    l.strips = take(at, 1, l.strips_bytes);
-    l.attention_weights = take(at, m->context_length, sizeof(float));
-    l.attention_shares = take(at, m->context_length, sizeof(int16_t));
-    l.attention_sums = take(at, larger(m->context_length, width), sizeof(int32_t));
-    l.query = take(at, width, sizeof(int8_t));
+    l.scratch_bytes = chiplm_kernels_of(options->path)->scratch_bytes(options->batch, l.input_stride, groups);
+    l.scratch_bytes = (l.scratch_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    l.scratch = take(at, members, l.scratch_bytes);
+    l.attention_columns = (larger(m->context_length, width) + 15) / 16 * 16; /* members share no line of a cache */
+    l.attention_weights = take(at, members * l.attention_columns, sizeof(float));
+    l.attention_shares = take(at, 2 * members * l.attention_columns, sizeof(int16_t));
+    l.attention_sums = take(at, members * l.attention_columns, sizeof(int32_t));
+    l.queries = take(at, members * ((width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT), sizeof(int8_t));
     return l;
 }
 
@@ -85,10 +96,12 @@ static size_t to_size(uint64_t bytes) { return bytes > SIZE_MAX / 2 ? 0 : (size_
 static bool is_open(const chiplm_image *image) { return image != NULL && image->file.at != NULL; }
 
 size_t chiplm_arena_bytes(const chiplm_image *image, const chiplm_options *options) {
-    if (!is_open(image) || options == NULL || options->batch < 1 || options->batch > MAX_BATCH) {
+    if (!is_open(image) || options == NULL || options->batch < 1 || options->batch > MAX_BATCH ||
+        chiplm_kernels_of(options->path) == NULL || options->team.members > CHIPLM_MAX_MEMBERS ||
+        (options->team.members > 1 && options->team.run == NULL)) {
         return 0;
     }
-    return to_size(plan(image, options->batch).total);
+    return to_size(plan(image, options).total);
 }
 
 size_t chiplm_cache_bytes(const chiplm_image *image) {
@@ -152,12 +165,16 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     if (arena_bytes < arena_need || cache_bytes < cache_need) {
         return CHIPLM_ERR_ARENA;
     }
-    const layout l = plan(image, options->batch);
+    const layout l = plan(image, options);
     uint8_t *base = arena;
     chiplm *lm = arena;
     memset(lm, 0, sizeof *lm);
     lm->image = *image;
     lm->batch = options->batch;
+    lm->kernels = chiplm_kernels_of(options->path);
+    lm->dense = options->dense;
+    lm->team = options->team;
+    lm->team.members = members_of(options);
     lm->tensors = (void *)(base + l.tensors);
     lm->layers = (void *)(base + l.layers);
     lm->x = (void *)(base + l.x);
@@ -175,15 +192,29 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     lm->inputs.codes = (void *)(base + l.input_codes);
     lm->inputs.scales = (void *)(base + l.input_scales);
     lm->inputs.stride = (size_t)l.input_stride;
-    lm->tile.codes = (void *)(base + l.tile_codes);
-    lm->tile.scales = (void *)(base + l.tile_scales);
-    if (l.strips_bytes > 0) {
-        lm->tile.strips = (void *)(base + l.strips);
+    lm->inputs.sums = (void *)(base + l.input_sums);
+    lm->open = (void *)(base + l.open);
+    lm->used = (void *)(base + l.used);
+    lm->marks = base + l.marks;
+    lm->scratch = base + l.scratch;
+    lm->scratch_bytes = (size_t)l.scratch_bytes;
+    lm->queries = (void *)(base + l.queries);
+    for (uint32_t i = 0; i < members_of(options); i++) {
+        const size_t at = (size_t)i * (size_t)l.attention_columns;
+        lm->attention[i].weights = (float *)(void *)(base + l.attention_weights) + at;
+        lm->attention[i].shares = (int16_t *)(void *)(base + l.attention_shares) + 2 * at;
+        lm->attention[i].sums = (int32_t *)(void *)(base + l.attention_sums) + at;
     }
-    lm->attention.weights = (void *)(base + l.attention_weights);
-    lm->attention.shares = (void *)(base + l.attention_shares);
-    lm->attention.sums = (void *)(base + l.attention_sums);
-    lm->query = (void *)(base + l.query);
+    lm->counters = (void *)(base + l.counters);
+    uint64_t *counters = lm->counters;
+    lm->reads.tensors = counters;
+    counters += image->model.n_tensors;
+    const uint64_t **of_layers[] = {&lm->reads.open, &lm->reads.used, &lm->reads.up_rows, &lm->reads.down_columns};
+    for (size_t i = 0; i < sizeof of_layers / sizeof of_layers[0]; i++) {
+        *of_layers[i] = counters;
+        counters += image->model.n_layers;
+    }
+    chiplm_clear_reads(lm);
 
     uint64_t codes, scales;
     cache_parts(&image->model, &codes, &scales);
@@ -220,6 +251,19 @@ chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, const void *codes, 
         t->scales.at = scales;
     }
     return CHIPLM_OK;
+}
+
+const chiplm_reads *chiplm_reads_of(const chiplm *lm) { return &lm->reads; }
+
+void chiplm_clear_reads(chiplm *lm) {
+    const chiplm_model *m = &lm->image.model;
+    memset(lm->counters, 0, (m->n_tensors + 4 * (size_t)m->n_layers) * sizeof *lm->counters);
+    lm->reads.positions = lm->reads.blocks = lm->reads.logits = lm->reads.rope = lm->reads.cache = 0;
+}
+
+void chiplm_trace(chiplm *lm, chiplm_tracer tracer, void *self) {
+    lm->tracer = tracer;
+    lm->tracer_self = self;
 }
 
 void chiplm_reset(chiplm *lm) { lm->position = 0; }

@@ -2,9 +2,7 @@
 #ifndef CHIPLM_CONTEXT_H
 #define CHIPLM_CONTEXT_H
 
-#include "attention.h"
-#include "chiplm.h"
-#include "linear.h"
+#include "kernels.h"
 
 /* The tensors of one layer. Those that a model lacks (router, ple_*) are null. */
 typedef struct chiplm_layer {
@@ -18,6 +16,13 @@ struct chiplm {
     chiplm_fault fault;
     uint32_t batch;
     uint32_t position; /* of the next token */
+    bool dense;
+    const chiplm_kernels *kernels;
+    chiplm_team team;
+    chiplm_tracer tracer; /* or null */
+    void *tracer_self;
+    chiplm_reads reads;
+    uint64_t *counters; /* the arrays of reads, one after the other: n_tensors, then four of n_layers */
     bool finite;       /* no value of the running block was seen to be infinite or not a number */
 
     chiplm_tensor *tensors; /* image.model.n_tensors */
@@ -37,10 +42,17 @@ struct chiplm {
     uint32_t *chosen; /* [batch] the chosen expert */
     uint32_t *all;    /* [batch] 0, 1, 2, ...: every position of a block */
     uint32_t *which;  /* [batch] the positions that chose an expert */
+    uint32_t *open;   /* [d_ff] neurons whose gate is open at a position of the block */
+    uint32_t *used;   /* [d_ff] neurons whose value is not 0 at a position of the block */
+    uint8_t *marks;   /* [d_ff] scratch for these lists */
     chiplm_inputs inputs;
-    chiplm_tile tile;
-    chiplm_attention attention;
-    int8_t *query; /* [d_model / n_heads] codes */
+
+    /* What each member of the team has for itself. */
+    uint8_t *scratch; /* [members, scratch_bytes] */
+    size_t scratch_bytes;
+    chiplm_attention attention[CHIPLM_MAX_MEMBERS];
+    int8_t *queries; /* [members, d_model / n_heads] codes */
+    bool member_finite[CHIPLM_MAX_MEMBERS];
 
     /* The cache: for layer l, head h and position t, codes at ((l * n_heads + h) * context_length + t) * head width, and
      * a scale each. */

@@ -2,6 +2,7 @@ package engine
 
 // #include <stdlib.h>
 // #include "chiplm.h"
+// #include "host_team.h"
 import "C"
 
 import (
@@ -10,19 +11,6 @@ import (
 	"sync"
 	"unsafe"
 )
-
-// DefaultBatch is the number of positions that go through a matrix together when Options.Batch is 0.
-const DefaultBatch = 32
-
-// MaxBatch is the largest Options.Batch.
-const MaxBatch = 1024
-
-// Options of an engine.
-type Options struct {
-	// Batch is how many positions go through a matrix together, 1 to MaxBatch; 0 is DefaultBatch. It changes speed and
-	// memory, never a bit of a result.
-	Batch int
-}
 
 // Engine is one sequence running through a model. Its methods may be called from several goroutines and then run one
 // after the other.
@@ -36,23 +24,23 @@ type Engine struct {
 
 // arena is the memory of an engine, and its hold on the image.
 type arena struct {
-	engine, cache unsafe.Pointer
-	image         *memory
+	engine, cache, tracer unsafe.Pointer
+	team                  *C.chiplm_host_team
+	image                 *memory
 }
 
 func (a *arena) free() error {
+	C.chiplm_host_team_stop(a.team)
 	C.free(a.engine)
 	C.free(a.cache)
+	a.endTrace()
 	return a.image.drop()
 }
 
 // New makes an engine at position 0. Errors: ErrArgument, ErrClosed, or no memory.
 func New(im *Image, opt Options) (*Engine, error) {
-	if opt.Batch == 0 {
-		opt.Batch = DefaultBatch
-	}
-	if opt.Batch < 1 || opt.Batch > MaxBatch {
-		return nil, fmt.Errorf("engine: batch %d is outside 1..%d: %w", opt.Batch, MaxBatch, ErrArgument)
+	if err := opt.check(); err != nil {
+		return nil, err
 	}
 	if err := im.mem.acquire(); err != nil {
 		return nil, fmt.Errorf("engine: %w", err)
@@ -67,7 +55,13 @@ func New(im *Image, opt Options) (*Engine, error) {
 }
 
 func start(im *Image, opt Options, a *arena) (*Engine, error) {
-	options := C.chiplm_options{batch: C.uint32_t(opt.Batch)}
+	var team C.chiplm_team
+	if opt.Threads > 1 {
+		if a.team = C.chiplm_host_team_start(C.uint32_t(opt.Threads), &team); a.team == nil {
+			return nil, fmt.Errorf("the system gives no %d threads: use fewer", opt.Threads)
+		}
+	}
+	options := opt.c(&team)
 	arenaBytes := C.chiplm_arena_bytes(&im.c, &options)
 	cacheBytes := C.chiplm_cache_bytes(&im.c)
 	if arenaBytes == 0 || cacheBytes == 0 {

@@ -35,7 +35,7 @@ func TestErrorsTellStoredFromComputed(t *testing.T) {
 		{"only a start", ErrSize, func(b []byte) []byte { return b[:60] }, func([]byte) string { return "the file has 60 bytes, a header 64: " }},
 		{"another file", ErrMagic, func(b []byte) []byte { copy(b, "GGUF"); return b },
 			func([]byte) string { return `it starts with "GGUF", an image with "CLM\x00": ` }},
-		{"version", ErrVersion, func(b []byte) []byte { b[4] = 9; return b }, func([]byte) string { return "header: version: is 9, this engine knows 1: " }},
+		{"version", ErrVersion, func(b []byte) []byte { b[4] = 9; return b }, func([]byte) string { return "header: version: is 9, this engine knows 2: " }},
 		{"flags", ErrFlags, func(b []byte) []byte { b[13] = 2; return b }, func([]byte) string { return "header: flags: is 512, this engine knows 0: " }},
 		{"section name", ErrSections, func(b []byte) []byte { copy(b[64+32:], "XXXX"); refixFileCRC(b); return b },
 			func([]byte) string { return `CONF: the image has "XXXX" in its place: ` }},

@@ -30,10 +30,14 @@ func testConfigs() map[string]configs.Config {
 			func(c *configs.Config) { c.Activation = configs.SwiGLU }),
 		"untied": with(class(shape(70, 64, 1, 1, 66, 20, 0, 0), configs.ClassHead, 8, 0),
 			func(c *configs.Config) { c.TieEmbeddings = false; c.Activation = configs.SwiGLU; c.QKNorm = true }),
-		"table of 2 bits": class(shape(70, 32, 3, 4, 66, 20, 40, 0), configs.ClassPLETable, 2, 64),
-		"least":           shape(1, 2, 1, 1, 1, 1, 1, 2),
-		"context 1":       shape(9, 10, 1, 1, 3, 1, 0, 0),
-		"wide heads":      shape(40, 256, 1, 2, 32, 70, 0, 0),
+		"table of 2 bits":  class(shape(70, 32, 3, 4, 66, 20, 40, 0), configs.ClassPLETable, 2, 64),
+		"relu experts":     quant(shape(60, 80, 2, 2, 70, 30, 0, 4), 4, 32, configs.ScaleF16),
+		"2-bit neurons":    with(quant(shape(50, 192, 1, 2, 130, 24, 64, 0), 2, 64, configs.ScaleF16), func(c *configs.Config) { c.QKNorm = true }),
+		"8-bit neurons":    quant(shape(50, 64, 2, 2, 150, 24, 0, 0), 8, 64, configs.ScaleF32),
+		"neurons in a row": quant(shape(50, 72, 2, 2, 200, 24, 0, 0), 4, 0, configs.ScaleF32),
+		"least":            shape(1, 2, 1, 1, 1, 1, 1, 2),
+		"context 1":        shape(9, 10, 1, 1, 3, 1, 0, 0),
+		"wide heads":       shape(40, 256, 1, 2, 32, 70, 0, 0),
 	}
 }
 

@@ -1,6 +1,10 @@
 package engine
 
+// #include "kernels.h"
 // #include "numerics.h"
+// static float quantise(int path, const float *x, size_t n, int8_t *codes) {
+//     return chiplm_kernels_of((chiplm_path)path)->quantise(x, n, n, codes, NULL);
+// }
 import "C"
 
 import "unsafe"
@@ -20,6 +24,6 @@ func sum8Of(v []float32) float32 {
 }
 
 // quantiseOf quantises at least one value and returns the scale; codes is as long as x.
-func quantiseOf(x []float32, codes []int8) float32 {
-	return float32(C.chiplm_quantise((*C.float)(unsafe.Pointer(&x[0])), C.size_t(len(x)), (*C.int8_t)(unsafe.Pointer(&codes[0]))))
+func quantiseOf(path Path, x []float32, codes []int8) float32 {
+	return float32(C.quantise(C.int(path), (*C.float)(unsafe.Pointer(&x[0])), C.size_t(len(x)), (*C.int8_t)(unsafe.Pointer(&codes[0]))))
 }

@@ -62,7 +62,7 @@ func TestVectorsEqualTheDefinition(t *testing.T) {
 				t.Fatalf("the sum of %d values is %g, want %g", n, got, want)
 			}
 			got, want := make([]int8, n), make([]int8, n)
-			if gs, ws := quantiseOf(x, got), qat.QuantiseVector(x, want); !equal(gs, ws) || !slices.Equal(got, want) {
+			if gs, ws := quantiseOf(PathDefault, x, got), qat.QuantiseVector(x, want); !equal(gs, ws) || !slices.Equal(got, want) {
 				t.Fatalf("%d values of size %g: scale %g and codes %v, want %g and %v", n, scale, gs, got, ws, want)
 			}
 		}

@@ -162,7 +162,7 @@ func TestEachFaultHasItsError(t *testing.T) {
 		change func([]byte)
 	}{
 		{"magic", ErrMagic, false, word(0, 0x464c457f)},
-		{"version", ErrVersion, false, word(4, 2)},
+		{"version", ErrVersion, false, word(4, 3)},
 		{"header bytes", ErrHeaderBytes, false, word(8, 128)},
 		{"flags", ErrFlags, false, word(12, 1)},
 		{"file bytes", ErrFileBytes, false, word(16, 64)},

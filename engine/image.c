@@ -3,7 +3,7 @@
  * were bounded first. */
 #include "image.h"
 
-#include "linear.h"
+#include "kernels.h"
 #include "numerics.h"
 
 uint16_t chiplm_get16(const uint8_t *p) { return (uint16_t)(p[0] | ((uint32_t)p[1] << 8)); }
@@ -48,8 +48,8 @@ static chiplm_status check_header(const uint8_t *p, size_t size, chiplm_fault *f
     if (memcmp(p, magic, sizeof magic) != 0) {
         return chiplm_fail(fault, CHIPLM_ERR_MAGIC, "header: magic", chiplm_get32(p), chiplm_get32(magic));
     }
-    if (chiplm_get32(p + 4) != 1) {
-        return chiplm_fail(fault, CHIPLM_ERR_VERSION, "header: version", chiplm_get32(p + 4), 1);
+    if (chiplm_get32(p + 4) != CHIPLM_VERSION) {
+        return chiplm_fail(fault, CHIPLM_ERR_VERSION, "header: version", chiplm_get32(p + 4), CHIPLM_VERSION);
     }
     if (chiplm_get32(p + 8) != CHIPLM_HEADER_BYTES) {
         return chiplm_fail(fault, CHIPLM_ERR_HEADER_BYTES, "header: header bytes", chiplm_get32(p + 8),

@@ -1,8 +1,8 @@
 package engine
 
 // /* -std=c11 also keeps gcc from contracting a*b+c; cgo admits no -ffp-contract. numerics.h sees to clang. */
-// #cgo CFLAGS: -std=c11 -O3 -Wall -Wextra
-// #cgo LDFLAGS: -lm
+// #cgo CFLAGS: -std=c11 -O3 -Wall -Wextra -DCHIPLM_HOST
+// #cgo LDFLAGS: -lm -pthread
 // #include <stdlib.h>
 // #include "chiplm.h"
 import "C"
@@ -204,6 +204,7 @@ type Tensor struct {
 	Rows, Cols             int
 	Bits, Group            int // Group 0: one scale per row
 	Scale                  int // bytes per scale: 4, 2, or 0 with 32 bits
+	Block                  int // 0: stored by rows; else transposed, a block of so many rows at a time
 	Tier                   int
 	CodesBytes, ScaleBytes int
 }
@@ -220,7 +221,7 @@ func (im *Image) Tensors() []Tensor {
 		C.chiplm_image_tensor(&im.c, C.uint32_t(i), &t)
 		out[i] = Tensor{
 			Name: C.GoString(&t.name[0]), Rows: int(t.rows), Cols: int(t.columns), Bits: int(t.bits), Group: int(t.group),
-			Scale: map[C.uint32_t]int{C.CHIPLM_F32: 4, C.CHIPLM_F16: 2}[t.scale_type], Tier: int(t.tier),
+			Scale: map[C.uint32_t]int{C.CHIPLM_F32: 4, C.CHIPLM_F16: 2}[t.scale_type], Block: int(t.block), Tier: int(t.tier),
 			CodesBytes: int(t.codes.bytes), ScaleBytes: int(t.scales.bytes),
 		}
 	}

@@ -5,6 +5,7 @@
 #include "chiplm.h"
 
 enum {
+    CHIPLM_VERSION = 2,
     CHIPLM_HEADER_BYTES = 64,
     CHIPLM_ENTRY_BYTES = 32,   /* of the section table */
     CHIPLM_MODEL_BYTES = 128,  /* MODL */

@@ -1,27 +1,42 @@
 /* The forward pass, block by block: docs/numerics.md, section "The model", for up to batch positions at once.
  *
  * Every position is computed from its own row and the cache alone, so how a sequence is cut into blocks changes nothing
- * but the number of times a row of weights is unpacked. */
+ * but how often a row of weights is read. */
 #include "context.h"
 
 #include "numerics.h"
+#include "parts.h"
 
 static const float *floats(const chiplm_tensor *t) { return (const float *)(const void *)t->codes.at; }
 
-/* Quantises the rows of v that which names, each as one vector, as inputs of the products that follow. */
-static void quantise(chiplm *lm, const float *v, size_t ldv, uint32_t columns, const uint32_t *which, uint32_t n) {
-    const size_t padded = ((size_t)columns + CHIPLM_PAD - 1) / CHIPLM_PAD * CHIPLM_PAD;
-    for (uint32_t i = 0; i < n; i++) {
-        const size_t b = which[i];
-        lm->inputs.scales[b] =
-            chiplm_quantise_wide(v + b * ldv, columns, lm->inputs.codes + b * lm->inputs.stride, padded);
-        lm->finite = lm->finite && !chiplm_is_nan(lm->inputs.scales[b]);
+/* Shows the rows of v that which names, each of count values, to the tracer. */
+static void trace_some(chiplm *lm, int32_t layer, const char *name, const float *v, size_t ldv, uint32_t count,
+                       const uint32_t *which, uint32_t n) {
+    for (uint32_t i = 0; lm->tracer != NULL && i < n; i++) {
+        const chiplm_step step = {.layer = layer,
+                                  .name = name,
+                                  .position = lm->position + which[i],
+                                  .values = v + which[i] * ldv,
+                                  .count = count};
+        lm->tracer(lm->tracer_self, &step);
     }
 }
 
-static void product(chiplm *lm, const chiplm_tensor *w, uint32_t first, uint32_t rows, const uint32_t *which,
-                    uint32_t n, float *y, size_t ldy) {
-    chiplm_product(w, first, rows, lm->inputs, which, n, lm->tile, y, ldy);
+/* Shows a row for each position of the block. */
+static void trace(chiplm *lm, int32_t layer, const char *name, const float *v, size_t ldv, uint32_t count, uint32_t n) {
+    trace_some(lm, layer, name, v, ldv, count, lm->all, n);
+}
+
+/* Quantises the rows of v that which names, each as one vector, as inputs of the products that follow. */
+static void quantise(chiplm *lm, const float *v, size_t ldv, uint32_t columns, const uint32_t *which, uint32_t n) {
+    const size_t stride = lm->inputs.stride;
+    const size_t padded = ((size_t)columns + CHIPLM_PAD - 1) / CHIPLM_PAD * CHIPLM_PAD;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t b = which[i];
+        lm->inputs.scales[b] = lm->kernels->quantise(v + b * ldv, columns, padded, lm->inputs.codes + b * stride,
+                                                     lm->inputs.sums + b * stride / CHIPLM_CHUNK);
+        lm->finite = lm->finite && !chiplm_is_nan(lm->inputs.scales[b]);
+    }
 }
 
 /* x = x + y over the block. */
@@ -32,12 +47,19 @@ static void add(chiplm *lm, uint32_t n) {
     }
 }
 
+/* The gain of a norm, which is counted as read once for a block. */
+static const float *gain(chiplm *lm, const chiplm_tensor *norm) {
+    chiplm_count_rows(lm, norm, norm->rows);
+    return floats(norm);
+}
+
 /* h = rmsnorm(x, norm) over the block. */
 static void normalise(chiplm *lm, const chiplm_tensor *norm, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
+    const float *g = gain(lm, norm);
     for (uint32_t b = 0; b < n; b++) {
         const size_t at = (size_t)b * m->d_model;
-        chiplm_rmsnorm(lm->x + at, floats(norm), m->d_model, m->norm_eps, lm->h + at);
+        lm->kernels->rmsnorm(lm->x + at, g, m->d_model, m->norm_eps, lm->h + at);
     }
 }
 
@@ -47,63 +69,91 @@ static void embed(chiplm *lm, const int32_t *ids, uint32_t n) {
     const uint32_t d = m->d_model;
     const uint32_t p = m->ple_dim;
     for (uint32_t b = 0; b < n; b++) {
-        chiplm_dequantise_row(lm->embedding, (uint32_t)ids[b], lm->tile.codes, lm->tile.scales, lm->x + (size_t)b * d);
+        lm->kernels->dequantise(lm->embedding, (uint32_t)ids[b], lm->x + (size_t)b * d);
     }
+    chiplm_count_rows(lm, lm->embedding, n);
+    trace(lm, -1, "token_embedding", lm->x, d, d, n);
     if (p == 0) {
         return;
     }
     const uint32_t columns = m->n_layers * p;
     quantise(lm, lm->x, d, d, lm->all, n);
-    product(lm, lm->ple_projection, 0, columns, lm->all, n, lm->mix, columns);
+    chiplm_multiply(lm, lm->ple_projection, 0, columns, lm->all, n, lm->mix, columns);
+    trace(lm, -1, "ple_projection", lm->mix, columns, columns, n);
+    const float *g = gain(lm, lm->ple_projection_norm);
+    chiplm_count_rows(lm, lm->ple_table, n);
     for (uint32_t b = 0; b < n; b++) {
         float *mix = lm->mix + (size_t)b * columns;
         const float *row = lm->table_row;
-        chiplm_dequantise_row(lm->ple_table, (uint32_t)ids[b], lm->tile.codes, lm->tile.scales, lm->table_row);
+        lm->kernels->dequantise(lm->ple_table, (uint32_t)ids[b], lm->table_row);
         for (uint32_t i = 0; i < columns; i++) {
             mix[i] = mix[i] * m->ple_scale;
         }
         for (uint32_t l = 0; l < m->n_layers; l++) {
             float *e = mix + (size_t)l * p;
-            chiplm_rmsnorm(e, floats(lm->ple_projection_norm), p, m->norm_eps, e);
+            lm->kernels->rmsnorm(e, g, p, m->norm_eps, e);
         }
         for (uint32_t i = 0; i < columns; i++) {
             mix[i] = (mix[i] + row[i] * m->table_scale) * m->mix_scale;
         }
     }
+    trace(lm, -1, "mix", lm->mix, columns, columns, n);
 }
 
-/* One position: turns its queries, keys and values, caches the latter two, and attends. */
-static void attend_position(chiplm *lm, uint32_t layer, uint32_t position, float *qkv, float *o) {
+/* One head of one position: turns its query, key and value, caches the latter two, and attends. */
+static bool attend(chiplm *lm, uint32_t member, uint32_t layer, uint32_t head, uint32_t position, float *qkv, float *o) {
     const chiplm_model *m = &lm->image.model;
+    const chiplm_kernels *kernels = lm->kernels;
     const uint32_t width = m->d_model / m->n_heads;
     const size_t half = width / 2;
     const float *cosines = (const float *)(const void *)lm->image.rope.at + position * half;
     const float *sines = cosines + m->context_length * half;
-    for (uint32_t head = 0; head < m->n_heads; head++) {
-        const size_t first = ((size_t)layer * m->n_heads + head) * m->context_length; /* position 0 in the cache */
-        const size_t here = first + position;
-        float *q = qkv + (size_t)head * width;
-        float *k = q + m->d_model;
-        const float *v = k + m->d_model;
-        if (m->qk_norm != 0) {
-            chiplm_rmsnorm(q, NULL, width, m->norm_eps, q);
-            chiplm_rmsnorm(k, NULL, width, m->norm_eps, k);
-        }
-        chiplm_rotate(q, width, cosines, sines);
-        chiplm_rotate(k, width, cosines, sines);
-        const float query_scale = chiplm_quantise(q, width, lm->query);
-        lm->key_scales[here] = chiplm_quantise(k, width, lm->key_codes + here * width);
-        lm->value_scales[here] = chiplm_quantise(v, width, lm->value_codes + here * width);
-        const chiplm_head cached = {
-            .keys = lm->key_codes + first * width,
-            .key_scales = lm->key_scales + first,
-            .values = lm->value_codes + first * width,
-            .value_scales = lm->value_scales + first,
-        };
-        const bool finite = chiplm_attend(lm->query, query_scale, cached, position + 1, width, m->score_scale,
-                                          lm->attention, o + (size_t)head * width);
-        lm->finite = lm->finite && finite && !chiplm_is_nan(query_scale) && !chiplm_is_nan(lm->key_scales[here]);
+    const size_t first = ((size_t)layer * m->n_heads + head) * m->context_length; /* position 0 in the cache */
+    const size_t here = first + position;
+    float *q = qkv + (size_t)head * width;
+    float *k = q + m->d_model;
+    const float *v = k + m->d_model;
+    int8_t *query = lm->queries + member * (((size_t)width + 63) / 64 * 64);
+    if (m->qk_norm != 0) {
+        kernels->rmsnorm(q, NULL, width, m->norm_eps, q);
+        kernels->rmsnorm(k, NULL, width, m->norm_eps, k);
     }
+    kernels->rotate(q, width, cosines, sines);
+    kernels->rotate(k, width, cosines, sines);
+    const float query_scale = kernels->quantise(q, width, width, query, NULL);
+    lm->key_scales[here] = kernels->quantise(k, width, width, lm->key_codes + here * width, NULL);
+    lm->value_scales[here] = kernels->quantise(v, width, width, lm->value_codes + here * width, NULL);
+    const chiplm_head cached = {
+        .keys = lm->key_codes + first * width,
+        .key_scales = lm->key_scales + first,
+        .values = lm->value_codes + first * width,
+        .value_scales = lm->value_scales + first,
+    };
+    const bool finite = kernels->attend(query, query_scale, cached, position + 1, width, m->score_scale,
+                                        lm->attention[member], o + (size_t)head * width);
+    return finite && !chiplm_is_nan(query_scale) && !chiplm_is_nan(lm->key_scales[here]);
+}
+
+typedef struct attention_job {
+    chiplm *lm;
+    uint32_t layer, n;
+} attention_job;
+
+/* Some heads, over the positions of the block in their order. */
+static void attention_part(void *argument, uint32_t member) {
+    const attention_job *job = argument;
+    chiplm *lm = job->lm;
+    const chiplm_model *m = &lm->image.model;
+    const uint32_t members = lm->team.members;
+    bool finite = true;
+    for (uint32_t head = member; head < m->n_heads; head += members) {
+        for (uint32_t b = 0; b < job->n; b++) {
+            finite = attend(lm, member, job->layer, head, lm->position + b, lm->wide + b * lm->wide_columns,
+                            lm->h + (size_t)b * m->d_model) &&
+                     finite;
+        }
+    }
+    lm->member_finite[member] = finite;
 }
 
 static void attention(chiplm *lm, uint32_t l, uint32_t n) {
@@ -112,35 +162,168 @@ static void attention(chiplm *lm, uint32_t l, uint32_t n) {
     const uint32_t d = m->d_model;
     normalise(lm, layer->attention_norm, n);
     quantise(lm, lm->h, d, d, lm->all, n);
-    product(lm, layer->qkv, 0, 3 * d, lm->all, n, lm->wide, lm->wide_columns);
-    for (uint32_t b = 0; b < n; b++) {
-        attend_position(lm, l, lm->position + b, lm->wide + b * lm->wide_columns, lm->h + (size_t)b * d);
+    chiplm_multiply(lm, layer->qkv, 0, 3 * d, lm->all, n, lm->wide, lm->wide_columns);
+    trace(lm, (int32_t)l, "qkv", lm->wide, lm->wide_columns, 3 * d, n);
+    attention_job job = {.lm = lm, .layer = l, .n = n};
+    chiplm_run_parts(lm, attention_part, &job);
+    for (uint32_t i = 0; i < lm->team.members; i++) {
+        lm->finite = lm->finite && lm->member_finite[i];
     }
+    for (uint32_t b = 0; b < n; b++) { /* the position itself included */
+        lm->reads.cache += ((uint64_t)lm->position + b + 1) * (2 * (uint64_t)d + 8 * (uint64_t)m->n_heads);
+    }
+    trace(lm, (int32_t)l, "attention", lm->h, d, d, n);
     quantise(lm, lm->h, d, d, lm->all, n);
-    product(lm, layer->attention_output, 0, d, lm->all, n, lm->y, d);
+    chiplm_multiply(lm, layer->attention_output, 0, d, lm->all, n, lm->y, d);
+    trace(lm, (int32_t)l, "attention_output", lm->y, d, d, n);
     add(lm, n);
 }
 
-/* y = ffn_e(h) for the positions that which names, whose h is quantised already. */
-static void expert(chiplm *lm, const chiplm_layer *layer, uint32_t e, const uint32_t *which, uint32_t n) {
+static void output(chiplm *lm, uint32_t first, uint32_t n, float *logits) {
     const chiplm_model *m = &lm->image.model;
+    const size_t vocabulary = m->vocab_size;
+    normalise(lm, lm->output_norm, n);
+    quantise(lm, lm->h, m->d_model, m->d_model, lm->all + first, n - first);
+    /* Row b of the product's output belongs to position b of the block, row b - first of logits. Inputs are moved down
+     * rather than pointing before the caller's buffer. */
+    const size_t stride = lm->inputs.stride;
+    for (uint32_t b = first; first > 0 && b < n; b++) {
+        memcpy(lm->inputs.codes + (b - first) * stride, lm->inputs.codes + b * stride, stride);
+        memcpy(lm->inputs.sums + (b - first) * stride / CHIPLM_CHUNK, lm->inputs.sums + b * stride / CHIPLM_CHUNK,
+               stride / CHIPLM_CHUNK * sizeof *lm->inputs.sums);
+        lm->inputs.scales[b - first] = lm->inputs.scales[b];
+    }
+    chiplm_multiply(lm, lm->head, 0, m->vocab_size, lm->all, n - first, logits, vocabulary);
+    lm->reads.logits += n - first;
+    for (uint32_t b = first; lm->tracer != NULL && b < n; b++) {
+        const chiplm_step steps[] = {
+            {-1, "output_norm", lm->position + b, lm->h + (size_t)b * m->d_model, m->d_model},
+            {-1, "head", lm->position + b, logits + (b - first) * vocabulary, m->vocab_size},
+        };
+        lm->tracer(lm->tracer_self, &steps[0]);
+        lm->tracer(lm->tracer_self, &steps[1]);
+    }
+    uint32_t top = 0;
+    for (size_t i = 0; i < (n - first) * vocabulary; i++) {
+        const uint32_t magnitude = chiplm_bits(logits[i]) & 0x7fffffffU;
+        top = magnitude > top ? magnitude : top;
+    }
+    lm->finite = lm->finite && top < 0x7f800000U;
+}
+
+static void per_layer_embedding(chiplm *lm, uint32_t l, uint32_t n) {
+    const chiplm_model *m = &lm->image.model;
+    const chiplm_layer *layer = &lm->layers[l];
+    const uint32_t d = m->d_model;
+    const uint32_t p = m->ple_dim;
+    quantise(lm, lm->x, d, d, lm->all, n);
+    chiplm_multiply(lm, layer->ple_gate, 0, p, lm->all, n, lm->wide, lm->wide_columns);
+    trace(lm, (int32_t)l, "ple_gate", lm->wide, lm->wide_columns, p, n);
+    for (uint32_t b = 0; b < n; b++) {
+        lm->kernels->gelu_mix(lm->wide + b * lm->wide_columns, lm->mix + ((size_t)b * m->n_layers + l) * p, p);
+    }
+    trace(lm, (int32_t)l, "ple_mix", lm->wide, lm->wide_columns, p, n);
+    quantise(lm, lm->wide, lm->wide_columns, p, lm->all, n);
+    chiplm_multiply(lm, layer->ple_output, 0, d, lm->all, n, lm->y, d);
+    trace(lm, (int32_t)l, "ple_output", lm->y, d, d, n);
+    const float *g = gain(lm, layer->ple_norm);
+    for (uint32_t b = 0; b < n; b++) {
+        float *y = lm->y + (size_t)b * d;
+        lm->kernels->rmsnorm(y, g, d, m->norm_eps, y);
+    }
+    add(lm, n);
+}
+
+/* ----------------------------------------------------------------------------------------------- the feed-forward */
+
+/* Lists the neurons of which a position of which has a value that is not zero (marks holds 1 for them). */
+static uint32_t list_marked(const chiplm *lm, uint32_t *list) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < lm->image.model.d_ff; i++) {
+        list[count] = i;
+        count += lm->marks[i];
+    }
+    return count;
+}
+
+/* Lists the neurons whose gate is open at one of the positions, and counts them. */
+static uint32_t list_open(chiplm *lm, uint32_t l, const uint32_t *which, uint32_t n) {
+    const uint32_t f = lm->image.model.d_ff;
+    uint32_t open = 0;
+    memset(lm->marks, 0, f);
+    for (uint32_t i = 0; i < n; i++) {
+        const float *gate = lm->wide + which[i] * lm->wide_columns;
+        for (uint32_t j = 0; j < f; j++) {
+            const uint8_t is_open = gate[j] > 0.0f ? 1 : 0;
+            lm->marks[j] |= is_open;
+            open += is_open;
+        }
+    }
+    lm->counters[lm->image.model.n_tensors + l] += open;
+    return list_marked(lm, lm->open);
+}
+
+/* Lists the neurons whose code is not 0 at one of the positions, and counts them. */
+static uint32_t list_used(chiplm *lm, uint32_t l, const uint32_t *which, uint32_t n) {
+    const chiplm_model *m = &lm->image.model;
+    uint32_t used = 0;
+    memset(lm->marks, 0, m->d_ff);
+    for (uint32_t i = 0; i < n; i++) {
+        const int8_t *codes = lm->inputs.codes + which[i] * lm->inputs.stride;
+        for (uint32_t j = 0; j < m->d_ff; j++) {
+            const uint8_t is_used = codes[j] != 0 ? 1 : 0;
+            lm->marks[j] |= is_used;
+            used += is_used;
+        }
+    }
+    lm->counters[m->n_tensors + m->n_layers + l] += used;
+    return list_marked(lm, lm->used);
+}
+
+/* y = ffn_e(h) for the positions that which names, whose h is quantised already. */
+static void expert(chiplm *lm, uint32_t l, uint32_t e, const uint32_t *which, uint32_t n) {
+    const chiplm_model *m = &lm->image.model;
+    const chiplm_layer *layer = &lm->layers[l];
     const uint32_t f = m->d_ff;
-    product(lm, layer->gate, e * f, f, which, n, lm->wide, lm->wide_columns);
-    product(lm, layer->up, e * f, f, which, n, lm->wide + f, lm->wide_columns);
+    const bool relu = m->swiglu == 0;
+    const bool sparse = relu && !lm->dense && n <= CHIPLM_SPARSE_MOST;
+    uint64_t *up_rows = lm->counters + m->n_tensors + 2 * (size_t)m->n_layers + l;
+    uint64_t *down_columns = up_rows + m->n_layers;
+    chiplm_multiply(lm, layer->gate, e * f, f, which, n, lm->wide, lm->wide_columns);
+    trace_some(lm, (int32_t)l, "gate", lm->wide, lm->wide_columns, f, which, n);
+    const uint32_t open = relu ? list_open(lm, l, which, n) : f;
+    if (sparse) {
+        chiplm_multiply_listed(lm, layer->up, e * f, f, lm->open, open, which, n, lm->wide + f, lm->wide_columns);
+    } else {
+        chiplm_multiply(lm, layer->up, e * f, f, which, n, lm->wide + f, lm->wide_columns);
+    }
+    *up_rows += sparse ? open : f;
     for (uint32_t i = 0; i < n; i++) {
         float *gate = lm->wide + which[i] * lm->wide_columns;
-        chiplm_gate(gate, gate + f, f, m->swiglu != 0);
+        lm->kernels->gate(gate, gate + f, f, !relu);
     }
+    trace_some(lm, (int32_t)l, "ffn", lm->wide, lm->wide_columns, f, which, n);
     quantise(lm, lm->wide, lm->wide_columns, f, which, n);
-    product(lm, layer->down, e * m->d_model, m->d_model, which, n, lm->y, m->d_model);
+    const uint32_t used = relu ? list_used(lm, l, which, n) : f;
+    if (sparse && layer->down->block != 0) {
+        chiplm_multiply_listed(lm, layer->down, e * m->d_model, m->d_model, lm->used, used, which, n, lm->y, m->d_model);
+        *down_columns += used;
+    } else {
+        chiplm_multiply(lm, layer->down, e * m->d_model, m->d_model, which, n, lm->y, m->d_model);
+        *down_columns += f;
+    }
+    trace_some(lm, (int32_t)l, "down", lm->y, m->d_model, m->d_model, which, n);
 }
 
 /* Chooses the expert of every position, and its weight. */
-static void route(chiplm *lm, const chiplm_layer *layer, uint32_t n) {
+static void route(chiplm *lm, uint32_t l, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
+    const chiplm_tensor *router = lm->layers[l].router;
     float *z = lm->routes;
+    chiplm_count_rows(lm, router, router->rows);
     for (uint32_t b = 0; b < n; b++) {
-        chiplm_float_product(layer->router, lm->h + (size_t)b * m->d_model, z);
+        lm->kernels->product_floats(router, lm->h + (size_t)b * m->d_model, z);
+        trace_some(lm, (int32_t)l, "router", z, 0, m->experts, lm->all + b, 1);
         uint32_t best = 0;
         for (uint32_t e = 0; e < m->experts; e++) {
             lm->finite = lm->finite && chiplm_finite(z[e]);
@@ -155,17 +338,17 @@ static void route(chiplm *lm, const chiplm_layer *layer, uint32_t n) {
     }
 }
 
-static void feed_forward(chiplm *lm, const chiplm_layer *layer, uint32_t n) {
+static void feed_forward(chiplm *lm, uint32_t l, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
-    normalise(lm, layer->ffn_norm, n);
+    normalise(lm, lm->layers[l].ffn_norm, n);
     quantise(lm, lm->h, m->d_model, m->d_model, lm->all, n);
     if (m->experts == 1) {
-        expert(lm, layer, 0, lm->all, n);
+        expert(lm, l, 0, lm->all, n);
         add(lm, n);
         return;
     }
-    route(lm, layer, n);
-    for (uint32_t e = 0; e < m->experts; e++) { /* together, so that an expert's rows are unpacked once a block */
+    route(lm, l, n);
+    for (uint32_t e = 0; e < m->experts; e++) { /* together, so that an expert's rows are read once a block */
         uint32_t count = 0;
         for (uint32_t b = 0; b < n; b++) {
             if (lm->chosen[b] == e) {
@@ -173,7 +356,7 @@ static void feed_forward(chiplm *lm, const chiplm_layer *layer, uint32_t n) {
             }
         }
         if (count > 0) {
-            expert(lm, layer, e, lm->which, count);
+            expert(lm, l, e, lm->which, count);
         }
     }
     for (uint32_t b = 0; b < n; b++) {
@@ -184,55 +367,20 @@ static void feed_forward(chiplm *lm, const chiplm_layer *layer, uint32_t n) {
     }
 }
 
-static void per_layer_embedding(chiplm *lm, uint32_t l, uint32_t n) {
-    const chiplm_model *m = &lm->image.model;
-    const chiplm_layer *layer = &lm->layers[l];
-    const uint32_t d = m->d_model;
-    const uint32_t p = m->ple_dim;
-    quantise(lm, lm->x, d, d, lm->all, n);
-    product(lm, layer->ple_gate, 0, p, lm->all, n, lm->wide, lm->wide_columns);
-    for (uint32_t b = 0; b < n; b++) {
-        chiplm_gelu_mix(lm->wide + b * lm->wide_columns, lm->mix + ((size_t)b * m->n_layers + l) * p, p);
-    }
-    quantise(lm, lm->wide, lm->wide_columns, p, lm->all, n);
-    product(lm, layer->ple_output, 0, d, lm->all, n, lm->y, d);
-    for (uint32_t b = 0; b < n; b++) {
-        float *y = lm->y + (size_t)b * d;
-        chiplm_rmsnorm(y, floats(layer->ple_norm), d, m->norm_eps, y);
-    }
-    add(lm, n);
-}
-
-static void output(chiplm *lm, uint32_t first, uint32_t n, float *logits) {
-    const chiplm_model *m = &lm->image.model;
-    const size_t vocabulary = m->vocab_size;
-    normalise(lm, lm->output_norm, n);
-    quantise(lm, lm->h, m->d_model, m->d_model, lm->all + first, n - first);
-    /* Row b of the product's output belongs to position b of the block, row b - first of logits. Inputs are moved down
-     * rather than pointing before the caller's buffer. */
-    for (uint32_t b = first; first > 0 && b < n; b++) {
-        memcpy(lm->inputs.codes + (b - first) * lm->inputs.stride, lm->inputs.codes + b * lm->inputs.stride,
-               lm->inputs.stride * sizeof *lm->inputs.codes);
-        lm->inputs.scales[b - first] = lm->inputs.scales[b];
-    }
-    product(lm, lm->head, 0, m->vocab_size, lm->all, n - first, logits, vocabulary);
-    uint32_t top = 0;
-    for (size_t i = 0; i < (n - first) * vocabulary; i++) {
-        const uint32_t magnitude = chiplm_bits(logits[i]) & 0x7fffffffU;
-        top = magnitude > top ? magnitude : top;
-    }
-    lm->finite = lm->finite && top < 0x7f800000U;
-}
-
 chiplm_status chiplm_run_block(chiplm *lm, const int32_t *ids, uint32_t n, uint32_t first_wanted, float *logits) {
+    const chiplm_model *m = &lm->image.model;
     lm->finite = true;
+    lm->reads.positions += n;
+    lm->reads.blocks++;
+    lm->reads.rope += (uint64_t)n * (m->d_model / m->n_heads) * sizeof(float);
     embed(lm, ids, n);
-    for (uint32_t l = 0; l < lm->image.model.n_layers; l++) {
+    for (uint32_t l = 0; l < m->n_layers; l++) {
         attention(lm, l, n);
-        feed_forward(lm, &lm->layers[l], n);
-        if (lm->image.model.ple_dim > 0) {
+        feed_forward(lm, l, n);
+        if (m->ple_dim > 0) {
             per_layer_embedding(lm, l, n);
         }
+        trace(lm, (int32_t)l, "x", lm->x, m->d_model, m->d_model, n);
     }
     if (first_wanted < n) {
         output(lm, first_wanted, n, logits);

@@ -25,13 +25,6 @@
 #error "chiplm: images are little endian and so must the machine be"
 #endif
 
-/* CHIPLM_CLONES compiles a function twice on x86-64, for AVX2 and for any processor, and picks at load time. Without
- * contraction both give the same bits. */
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__GLIBC__) && !defined(CHIPLM_NO_CLONES)
-#define CHIPLM_CLONES __attribute__((target_clones("avx2", "default")))
-#else
-#define CHIPLM_CLONES
-#endif
 #define CHIPLM_INLINE static inline __attribute__((always_inline))
 
 CHIPLM_INLINE uint32_t chiplm_bits(float x) {
@@ -138,33 +131,27 @@ CHIPLM_INLINE float chiplm_largest(const float *v, size_t n) {
     return m;
 }
 
-/* 1 / root mean square of x, the factor of rmsnorm. */
-CHIPLM_INLINE float chiplm_rms_factor(const float *x, size_t n, float eps) {
-    const float v = chiplm_dot8(x, x, n) / (float)n;
-    return 1.0f / sqrtf(v + eps);
-}
-
 /* How a vector of activations is quantised: code = rne(x * inverse), x = code * scale. The zero vector has both 0. A
  * vector that is not finite has the scale NaN and codes 0, so that the fault is seen and reaches the logits. */
-typedef struct chiplm_step {
+typedef struct chiplm_grid {
     float scale;
     float inverse;
-} chiplm_step;
+} chiplm_grid;
 
-CHIPLM_INLINE chiplm_step chiplm_step_of(const float *x, size_t n) {
+CHIPLM_INLINE chiplm_grid chiplm_grid_of(const float *x, size_t n) {
     int32_t top = 0; /* the largest abs(x), compared as bits: NaN and infinity come out above every number */
     for (size_t i = 0; i < n; i++) {
         const int32_t a = (int32_t)(chiplm_bits(x[i]) & 0x7fffffffU);
         top = a > top ? a : top;
     }
     if (top >= 0x7f800000) {
-        return (chiplm_step){.scale = chiplm_from_bits(0x7fc00000U), .inverse = 0.0f};
+        return (chiplm_grid){.scale = chiplm_from_bits(0x7fc00000U), .inverse = 0.0f};
     }
     const float m = chiplm_from_bits((uint32_t)top);
     if (m < 0x1p-100f) {
-        return (chiplm_step){0.0f, 0.0f};
+        return (chiplm_grid){0.0f, 0.0f};
     }
-    return (chiplm_step){.scale = m / 127.0f, .inverse = 127.0f / m};
+    return (chiplm_grid){.scale = m / 127.0f, .inverse = 127.0f / m};
 }
 
 CHIPLM_INLINE int32_t chiplm_code(float x, float inverse) {
@@ -176,22 +163,19 @@ CHIPLM_INLINE int32_t chiplm_code(float x, float inverse) {
 
 CHIPLM_INLINE bool chiplm_is_nan(float x) { return (chiplm_bits(x) & 0x7fffffffU) > 0x7f800000U; }
 
-/* Quantises n activations to 8 bits; returns the scale. */
-float chiplm_quantise(const float *x, size_t n, int8_t *codes);
-
-/* The same with codes widened to 16 bits, and zeros up to padded. */
-float chiplm_quantise_wide(const float *x, size_t n, int16_t *codes, size_t padded);
-
-/* y_i = (x_i * r) * g_i, r from the root mean square; g null: y_i = x_i * r. y may be x. */
-void chiplm_rmsnorm(const float *x, const float *g, size_t n, float eps, float *y);
-
-/* gate_i = act(gate_i) * up_i, act silu or max(., 0). */
-void chiplm_gate(float *gate, const float *up, size_t n, bool swiglu);
-
-/* x_i = gelu(x_i) * e_i. */
-void chiplm_gelu_mix(float *x, const float *e, size_t n);
-
 /* The float of an IEEE half, exactly. */
-float chiplm_half(uint16_t h);
+CHIPLM_INLINE float chiplm_half(uint16_t h) {
+    const uint32_t sign = (uint32_t)(h & 0x8000U) << 16;
+    const uint32_t exponent = (h >> 10) & 31U;
+    const uint32_t fraction = h & 0x3ffU;
+    if (exponent == 31) {
+        return chiplm_from_bits(sign | 0x7f800000U | (fraction << 13));
+    }
+    if (exponent == 0) {
+        const float magnitude = (float)fraction * 0x1p-24f; /* exact, and never subnormal as a float */
+        return sign != 0 ? -magnitude : magnitude;
+    }
+    return chiplm_from_bits(sign | ((exponent + 112U) << 23) | (fraction << 13));
+}
 
 #endif

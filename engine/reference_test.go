@@ -139,6 +139,7 @@ func attention(q vector, keys, values []vector, c float32) []float32 {
 func (m *testModel) ffn(layer, e int, h []float32) []float32 {
 	f, d := m.cfg.DFF, m.cfg.DModel
 	g := m.product(configs.LayerTensor(layer, configs.Gate), h, e*f, f)
+	m.step(layer, "gate", g)
 	u := m.product(configs.LayerTensor(layer, configs.Up), h, e*f, f)
 	for i := range g {
 		if m.cfg.Activation == configs.SwiGLU {
@@ -146,10 +147,20 @@ func (m *testModel) ffn(layer, e int, h []float32) []float32 {
 		} else if g[i] > 0 {
 			g[i] *= u[i]
 		} else {
-			g[i] = 0 * u[i]
+			g[i] = 0
 		}
 	}
-	return m.product(configs.LayerTensor(layer, configs.Down), g, e*d, d)
+	m.step(layer, "ffn", g)
+	y := m.product(configs.LayerTensor(layer, configs.Down), g, e*d, d)
+	m.step(layer, "down", y)
+	return y
+}
+
+// step shows a step to the model's tracer, as an engine does.
+func (m *testModel) step(layer int, name string, values []float32) {
+	if m.tracing != nil {
+		m.tracing.Add(Step{Layer: layer, Name: name, Position: m.position, Values: values})
+	}
 }
 
 // forward is the logits of every position, [len(ids), V].
@@ -163,11 +174,14 @@ func (m *testModel) forward(ids []int32) []float32 {
 	}
 	var logits []float32
 	for t, id := range ids {
+		m.position = t
 		x := m.row(configs.TokenEmbedding, id)
+		m.step(-1, "token_embedding", x)
 		var mix []float32
 		if p > 0 {
 			ce, ct, ch := m.pleScales()
 			e := m.linear(configs.PLEProjection, x)
+			m.step(-1, "ple_projection", e)
 			row := m.row(configs.PLETable, id)
 			for i := range e {
 				e[i] *= ce
@@ -177,10 +191,12 @@ func (m *testModel) forward(ids []int32) []float32 {
 					mix = append(mix, float32(v+float32(row[l*p+i]*ct))*ch)
 				}
 			}
+			m.step(-1, "mix", mix)
 		}
 		for l := range c.NLayers {
 			part := func(name string) string { return configs.LayerTensor(l, name) }
 			qkv := m.linear(part(configs.QKV), m.rmsnorm(x, m.floats[part(configs.AttentionNorm)]))
+			m.step(l, "qkv", qkv)
 			var o []float32
 			for h := range c.NHeads {
 				q, k, v := qkv[h*width:(h+1)*width], qkv[d+h*width:d+(h+1)*width], qkv[2*d+h*width:2*d+(h+1)*width]
@@ -191,7 +207,10 @@ func (m *testModel) forward(ids []int32) []float32 {
 				values[l][h] = append(values[l][h], quantised(v))
 				o = append(o, attention(quantised(m.rotate(q, t)), keys[l][h], values[l][h], m.scoreScale())...)
 			}
-			for i, v := range m.linear(part(configs.AttentionOutput), o) {
+			m.step(l, "attention", o)
+			y := m.linear(part(configs.AttentionOutput), o)
+			m.step(l, "attention_output", y)
+			for i, v := range y {
 				x[i] += v
 			}
 			h := m.rmsnorm(x, m.floats[part(configs.FFNNorm)])
@@ -208,6 +227,7 @@ func (m *testModel) forward(ids []int32) []float32 {
 						best = e
 					}
 				}
+				m.step(l, "router", z)
 				top := z[best]
 				for e := range z {
 					z[e] = qat.Exp(z[e] - top)
@@ -223,19 +243,28 @@ func (m *testModel) forward(ids []int32) []float32 {
 			}
 			if p > 0 {
 				g := m.linear(part(configs.PLEGate), x)
+				m.step(l, "ple_gate", g)
 				for i := range g {
 					g[i] = qat.GELU(g[i]) * mix[l*p+i]
 				}
-				for i, v := range m.rmsnorm(m.linear(part(configs.PLEOutput), g), m.floats[part(configs.PLENorm)]) {
+				m.step(l, "ple_mix", g)
+				y := m.linear(part(configs.PLEOutput), g)
+				m.step(l, "ple_output", y)
+				for i, v := range m.rmsnorm(y, m.floats[part(configs.PLENorm)]) {
 					x[i] += v
 				}
 			}
+			m.step(l, "x", x)
 		}
 		head := configs.Head
 		if c.TieEmbeddings {
 			head = configs.TokenEmbedding
 		}
-		logits = append(logits, m.linear(head, m.rmsnorm(x, m.floats[configs.OutputNorm]))...)
+		h := m.rmsnorm(x, m.floats[configs.OutputNorm])
+		m.step(-1, "output_norm", h)
+		z := m.linear(head, h)
+		m.step(-1, "head", z)
+		logits = append(logits, z...)
 	}
 	return logits
 }

@@ -1,5 +1,5 @@
 /* From logits to an id or a score: docs/numerics.md, sections "Score" and "Sampling". */
-#include "chiplm.h"
+#include "kernels.h"
 #include "numerics.h"
 
 static bool all_finite(const float *logits, uint32_t n) {
@@ -131,33 +131,17 @@ chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, 
     return CHIPLM_OK;
 }
 
-CHIPLM_CLONES chiplm_status chiplm_score(const float *logits, uint32_t n, int32_t id, float *sum, float *shift) {
+chiplm_status chiplm_score(const float *logits, uint32_t n, int32_t id, float *sum, float *shift) {
     if (logits == NULL || n == 0 || sum == NULL || shift == NULL) {
         return CHIPLM_ERR_ARGUMENT;
     }
     if (id < 0 || (uint32_t)id >= n) {
         return CHIPLM_ERR_ID;
     }
-    uint32_t magnitude = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint32_t a = chiplm_bits(logits[i]) & 0x7fffffffU;
-        magnitude = a > magnitude ? a : magnitude;
-    }
-    if (magnitude >= 0x7f800000U) {
+    float most;
+    if (!chiplm_kernels_of(CHIPLM_PATH_BEST)->soft_sum(logits, n, &most, sum)) {
         return CHIPLM_ERR_NOT_FINITE;
     }
-    const float m = chiplm_largest(logits, n);
-    float p[8] = {0};
-    uint32_t i = 0;
-    for (; i + 8 <= n; i += 8) {
-        for (uint32_t j = 0; j < 8; j++) {
-            p[j] += chiplm_exp(logits[i + j] - m);
-        }
-    }
-    for (uint32_t j = 0; i + j < n; j++) {
-        p[j] += chiplm_exp(logits[i + j] - m);
-    }
-    *sum = chiplm_join8(p);
-    *shift = logits[id] - m;
+    *shift = logits[id] - most;
     return CHIPLM_OK;
 }

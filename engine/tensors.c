@@ -2,7 +2,6 @@
  * with it. */
 #include "image.h"
 
-#include "linear.h"
 #include "numerics.h"
 
 /* ------------------------------------------------------------------------------------------------ the implied list */
@@ -173,6 +172,7 @@ static chiplm_tensor read_entry(const chiplm_image *image, uint32_t index) {
         .group = chiplm_get32(p + 60),
         .scale_type = chiplm_get32(p + 64),
         .tier = chiplm_get32(p + 68),
+        .block = chiplm_get32(p + 112),
         .stride = chiplm_get32(p + 104),
     };
     memcpy(t.name, p, sizeof t.name);
@@ -239,16 +239,22 @@ static chiplm_status check_entry(const chiplm_image *image, uint32_t index, chip
     if (tier > CHIPLM_TIER_FLASH) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, tier, CHIPLM_TIER_FLASH);
     }
-    if (!chiplm_zero(p + 112, 16)) {
+    const uint32_t block = chiplm_get32(p + 112);
+    if (block != 0 && (want.part != CHIPLM_DOWN || block != image->model.d_model)) {
+        return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, block, 0);
+    }
+    if (!chiplm_zero(p + 116, 12)) {
         return chiplm_fail(fault, CHIPLM_ERR_RESERVED, want.name, 0, 0);
     }
     /* rows < 2^28 and columns < 2^25, so these products fit 64 bits */
     const uint64_t per_block = 128 / bits;
-    const uint64_t stride = (columns + per_block - 1) / per_block * 16;
+    const uint64_t stored_rows = block == 0 ? rows : (uint64_t)(rows / block) * columns;
+    const uint64_t stored_columns = block == 0 ? columns : block;
+    const uint64_t stride = (stored_columns + per_block - 1) / per_block * 16;
     if (chiplm_get32(p + 104) != stride) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_RANGE, want.name, chiplm_get32(p + 104), stride);
     }
-    const uint64_t code_bytes = rows * stride;
+    const uint64_t code_bytes = stored_rows * stride;
     if (chiplm_get64(p + 80) != code_bytes) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_RANGE, want.name, chiplm_get64(p + 80), code_bytes);
     }
@@ -297,11 +303,12 @@ static bool has_forbidden(uint8_t byte, uint32_t bits) {
     }
 }
 
-/* Whether the last block of a row holds codes past the last column. */
+/* Whether the last block of a stored row holds codes past its last one. */
 static bool has_tail(const chiplm_tensor *t, const uint8_t *row) {
     const uint32_t per_block = 128 / t->bits;
     const uint8_t *block = row + t->stride - 16;
-    const uint32_t used = t->columns - (t->columns - 1) / per_block * per_block;
+    const uint32_t columns = t->block == 0 ? t->columns : t->block;
+    const uint32_t used = columns - (columns - 1) / per_block * per_block;
     for (uint32_t column = used; column < per_block; column++) {
         const uint32_t code = ((uint32_t)block[column % 16] >> (column / 16 * t->bits)) & ((1U << t->bits) - 1U);
         if (code != 0) {
@@ -338,8 +345,9 @@ static chiplm_status check_codes(const chiplm_tensor *t, chiplm_fault *fault) {
             return chiplm_fail(fault, CHIPLM_ERR_CODE, t->name, t->codes.at[i], 0);
         }
     }
-    for (uint32_t r = 0; r < t->rows; r++) {
-        if (has_tail(t, t->codes.at + (size_t)r * t->stride)) {
+    const size_t stored_rows = t->block == 0 ? t->rows : (size_t)(t->rows / t->block) * t->columns;
+    for (size_t r = 0; r < stored_rows; r++) {
+        if (has_tail(t, t->codes.at + r * t->stride)) {
             return chiplm_fail(fault, CHIPLM_ERR_CODE, t->name, r, 0);
         }
     }

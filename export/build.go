@@ -97,7 +97,7 @@ func engineBuffers(file []byte, batch, vocab int) (placement.Buffers, error) {
 		return placement.Buffers{}, fmt.Errorf("the engine refuses the image: %w", err)
 	}
 	defer im.Close()
-	arena, cache, err := engine.MemoryNeed(im, engine.Options{Batch: batch})
+	arena, cache, err := engine.MemoryNeed(im, engine.Options{Batch: batch, Path: engine.PathPlain})
 	if err != nil {
 		return placement.Buffers{}, err
 	}

@@ -185,7 +185,18 @@ func (d dump) take(t *image.Tensor) (*matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &matrix{rows: to - from, cols: t.Cols, stored: t.Codes[from*t.Stride() : to*t.Stride()]}
+	if bytes := d.format == "raw" || d.format == "hex"; bytes && t.Block > 0 && (from > 0 || to < t.Rows) {
+		return nil, fmt.Errorf("%s is stored transposed, its rows do not lie together: leave --rows out, or choose another format than %s",
+			t.Name, d.format)
+	}
+	stored := func(b []byte) []byte {
+		if t.Block > 0 {
+			return b
+		}
+		perRow := len(b) / t.Rows
+		return b[from*perRow : to*perRow]
+	}
+	m := &matrix{rows: to - from, cols: t.Cols, stored: stored(t.Codes)}
 	switch d.part {
 	case "values":
 		m.at = func(r, c int) float32 { return t.Value(from+r, c) }
@@ -201,8 +212,7 @@ func (d dump) take(t *image.Tensor) (*matrix, error) {
 		if t.Bits == 32 {
 			return nil, fmt.Errorf("%s holds float32 values, no scales: use --part values", t.Name)
 		}
-		bytesPerRow := len(t.Scales) / t.Rows
-		m.cols, m.stored = t.Groups(), t.Scales[from*bytesPerRow:to*bytesPerRow]
+		m.cols, m.stored = t.Groups(), stored(t.Scales)
 		m.at = func(r, c int) float32 { return t.Scale(from+r, c) }
 		return m, nil
 	}

@@ -28,7 +28,7 @@ func TestImageInfo(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"image version 1", "d_model 40", "layers.1.qkv", "120 x 40", "flash", "byte-level BPE, 262 entries", "Once upon a time",
+		"image version 2", "d_model 40", "layers.1.qkv", "120 x 40", "flash", "byte-level BPE, 262 entries", "Once upon a time",
 		"name: tiny", b.Tokenizer.Hash(),
 	} {
 		if !strings.Contains(text, want) {

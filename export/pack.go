@@ -14,7 +14,7 @@ import (
 func pack(t configs.Tensor, w []float32) (image.Tensor, error) {
 	out := image.Tensor{
 		Name: t.Name, Rows: t.Rows(), Cols: t.Cols(), Bits: t.Quant.Bits, Group: t.Quant.Group,
-		ScaleType: image.ScaleTypeOf(t.Quant), Tier: image.SRAM,
+		ScaleType: image.ScaleTypeOf(t.Quant), Tier: image.SRAM, Block: t.Block,
 	}
 	if out.Bits == 32 {
 		out.Group = 0
@@ -26,7 +26,11 @@ func pack(t configs.Tensor, w []float32) (image.Tensor, error) {
 	if err != nil {
 		return out, err
 	}
-	out.Codes, out.Scales = m.PackCodes(), m.PackScales()
+	if t.Block > 0 {
+		out.Codes, out.Scales = m.PackColumns(t.Block)
+	} else {
+		out.Codes, out.Scales = m.PackCodes(), m.PackScales()
+	}
 	return out, nil
 }
 

@@ -24,6 +24,24 @@ func (m *Matrix) PackCodes() []byte {
 	return out
 }
 
+// PackColumns lays codes and scales out transposed, a block of rows at a time: for each block the codes of its columns,
+// each packed like a row of [Matrix.PackCodes], and the scales of its groups, one for each row. block divides the rows.
+func (m *Matrix) PackColumns(block int) (codes, scales []byte) {
+	groups := Groups(m.Spec, m.Cols)
+	columns := &Matrix{Spec: m.Spec, Rows: m.Rows / block * m.Cols, Cols: block, Codes: make([]int8, len(m.Codes)),
+		Scales: make([]float32, len(m.Scales))}
+	for r := range m.Rows {
+		first, in := r/block, r%block
+		for c := range m.Cols {
+			columns.Codes[(first*m.Cols+c)*block+in] = m.Codes[r*m.Cols+c]
+		}
+		for g := range groups {
+			columns.Scales[(first*groups+g)*block+in] = m.Scales[r*groups+g]
+		}
+	}
+	return columns.PackCodes(), columns.PackScales()
+}
+
 // place is the byte of a row that holds column c, and the bit at which its code starts.
 func place(bits, c int) (at, shift int) {
 	perBlock := blockBytes * 8 / bits

@@ -6,7 +6,7 @@ static void gate(const float *gu, int64_t rows, int64_t f, int32_t act, float *y
         if (act)
             for (int64_t i = 0; i < f; i++) y[i] = rule_silu(g[i]) * u[i];
         else /* g - g is 0, but NaN for a gate that is not finite: max alone would hide it */
-            for (int64_t i = 0; i < f; i++) y[i] = (rule_choose(g[i] > 0, g[i], 0.0f) + (g[i] - g[i])) * u[i];
+            for (int64_t i = 0; i < f; i++) y[i] = rule_choose(g[i] > 0, g[i] * u[i], 0.0f) + (g[i] - g[i]);
     }
 }
 

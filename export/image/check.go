@@ -92,19 +92,19 @@ func checkPadding(f *File) error {
 func checkCodes(f *File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
-		width := t.Stride() * 8 / t.Bits // columns with the row's padding
-		for r := range t.Rows {
+		width := t.Stride() * 8 / t.Bits // columns with the padding
+		for r := range t.StoredRows() {
 			for c := range width {
 				var bad bool
 				if t.Bits == 32 {
 					v := float64(math.Float32frombits(le.Uint32(t.Codes[r*t.Stride()+4*c:])))
-					bad = !ordinary(v) || c >= t.Cols && math.Float32bits(float32(v)) != 0
+					bad = !ordinary(v) || c >= t.StoredCols() && math.Float32bits(float32(v)) != 0
 				} else {
-					v := t.Code(r, c)
-					bad = v == MinCode(t.Bits) || c >= t.Cols && v != 0
+					v := t.stored(r, c)
+					bad = v == MinCode(t.Bits) || c >= t.StoredCols() && v != 0
 				}
 				if bad {
-					return fmt.Errorf("%w: %s, row %d, column %d of %d", ErrCodes, t.Name, r, c, t.Cols)
+					return fmt.Errorf("%w: %s, stored row %d, column %d of %d", ErrCodes, t.Name, r, c, t.StoredCols())
 				}
 			}
 		}

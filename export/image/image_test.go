@@ -61,7 +61,7 @@ func testModel(cfg *configs.Config, seed uint64) (*Model, map[string][]int) {
 	for i, w := range cfg.Tensors() {
 		t := Tensor{
 			Name: w.Name, Rows: w.Rows(), Cols: w.Cols(), Bits: w.Quant.Bits, Group: w.Quant.Group,
-			ScaleType: ScaleTypeOf(w.Quant), Tier: Tier(i % Tiers),
+			ScaleType: ScaleTypeOf(w.Quant), Tier: Tier(i % Tiers), Block: w.Block,
 		}
 		if t.Bits == 32 {
 			row := make([]float32, t.Stride()/4)
@@ -72,13 +72,17 @@ func testModel(cfg *configs.Config, seed uint64) (*Model, map[string][]int) {
 				t.Codes = append(t.Codes, floats(row)...)
 			}
 		} else {
-			t.Codes = make([]byte, CodesBytes(t.Bits, t.Rows, t.Cols))
+			t.Codes = make([]byte, t.codesBytes())
 			top := 1<<(t.Bits-1) - 1
 			for r := range t.Rows {
 				for c := range t.Cols {
 					q := rng.IntN(2*top+1) - top
 					chosen[t.Name] = append(chosen[t.Name], q)
-					setCode(t.Codes, t.Stride(), t.Bits, r, c, q)
+					if t.Block > 0 { // column c of its block
+						setCode(t.Codes, t.Stride(), t.Bits, r/t.Block*t.Cols+c, r%t.Block, q)
+					} else {
+						setCode(t.Codes, t.Stride(), t.Bits, r, c, q)
+					}
 				}
 			}
 			for range t.Rows * t.Groups() {
@@ -268,7 +272,7 @@ func TestRefusals(t *testing.T) {
 		change func(b []byte)
 	}{
 		{"magic", ErrMagic, true, func(b []byte) { b[3] = 1 }},
-		{"version", ErrVersion, true, put(4, 2)},
+		{"version", ErrVersion, true, put(4, Version+1)},
 		{"header bytes", ErrHeaderBytes, true, put(8, 128)},
 		{"flags", ErrFlags, true, put(12, 1)},
 		{"header reserve", ErrReserved, true, put(60, 1)},

@@ -8,9 +8,9 @@ import (
 	"github.com/chiplm/chiplm/qat"
 )
 
-// Format constants of version 1.
+// Format constants.
 const (
-	Version      = 1
+	Version      = 2
 	HeaderBytes  = 64
 	Align        = 64 // of sections, codes and scales
 	BlockBytes   = 16 // of packed codes
@@ -150,7 +150,8 @@ type Tensor struct {
 	Group     int    // columns that share a scale; 0: the row
 	ScaleType uint32 // ScaleNone, ScaleF32 or ScaleF16
 	Tier      Tier
-	Codes     []byte // Rows * Stride
+	Block     int    // 0: stored by rows; else transposed, a block of so many rows at a time
+	Codes     []byte // StoredRows * Stride
 	Scales    []byte // Rows * Groups * 4 or 2; none with 32 bits
 
 	// Offsets from the start of the file: set by the reader, chosen by the writer.
@@ -160,18 +161,37 @@ type Tensor struct {
 // Parameters is the number of weights.
 func (t *Tensor) Parameters() int { return t.Rows * t.Cols }
 
-// Stride is the number of bytes of codes per row.
-func (t *Tensor) Stride() int { return Stride(t.Bits, t.Cols) }
+// StoredRows is the number of runs of codes that start on a block: rows, or columns of each block when transposed.
+func (t *Tensor) StoredRows() int {
+	if t.Block > 0 {
+		return t.Rows / t.Block * t.Cols
+	}
+	return t.Rows
+}
+
+// StoredCols is the number of codes in such a run.
+func (t *Tensor) StoredCols() int {
+	if t.Block > 0 {
+		return t.Block
+	}
+	return t.Cols
+}
+
+// Stride is the number of bytes of such a run.
+func (t *Tensor) Stride() int { return Stride(t.Bits, t.StoredCols()) }
+
+// codesBytes is the number of bytes of the codes.
+func (t *Tensor) codesBytes() int64 { return int64(t.StoredRows()) * int64(t.Stride()) }
 
 // Groups is the number of scales per row.
 func (t *Tensor) Groups() int { return Groups(t.Bits, t.Group, t.Cols) }
 
 // StoredBytes is what the tensor occupies: codes and scales.
-func (t *Tensor) StoredBytes() int64 { return CodesBytes(t.Bits, t.Rows, t.Cols) + t.scaleBytes() }
+func (t *Tensor) StoredBytes() int64 { return t.codesBytes() + t.scaleBytes() }
 
-// PayloadBytes is what the codes of the real columns need, without a row's padding.
+// PayloadBytes is what the codes need without the padding of each run.
 func (t *Tensor) PayloadBytes() int64 {
-	return int64(t.Rows) * ((int64(t.Cols)*int64(t.Bits) + 7) / 8)
+	return int64(t.StoredRows()) * ((int64(t.StoredCols())*int64(t.Bits) + 7) / 8)
 }
 
 func (t *Tensor) scaleBytes() int64 {
@@ -204,9 +224,6 @@ func Groups(bits, group, cols int) int {
 	}
 	return (cols + group - 1) / group
 }
-
-// CodesBytes is the number of bytes of a tensor's codes.
-func CodesBytes(bits, rows, cols int) int64 { return int64(rows) * int64(Stride(bits, cols)) }
 
 // ScaleTypeOf is the number of a scale type in the tensor table.
 func ScaleTypeOf(q configs.WeightQuant) uint32 {

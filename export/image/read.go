@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/digits"
@@ -278,6 +279,7 @@ func readTensors(f *File) error {
 		t := Tensor{
 			Name: string(name), Rows: int(le.Uint32(e[48:])), Cols: int(le.Uint32(e[52:])), Bits: int(le.Uint32(e[56:])),
 			Group: int(le.Uint32(e[60:])), ScaleType: le.Uint32(e[64:]), Tier: Tier(le.Uint32(e[68:])),
+			Block: int(le.Uint32(e[112:])),
 		}
 		bad := func(format string, a ...any) error {
 			return fmt.Errorf("%w: entry %d (%s): %s", ErrTensors, i, w.Name, fmt.Sprintf(format, a...))
@@ -287,7 +289,9 @@ func readTensors(f *File) error {
 			return bad("the name is %q", t.Name)
 		case t.Rows != w.Rows() || t.Cols != w.Cols():
 			return bad("shape [%d, %d], the sizes ask for [%d, %d]", t.Rows, t.Cols, w.Rows(), w.Cols())
-		case !zero(e[112:]):
+		case t.Block != 0 && (t.Block != s.DModel || !strings.HasSuffix(w.Name, "."+configs.Down)):
+			return bad("stored in blocks of %d rows; down alone may be, in blocks of d_model", t.Block)
+		case !zero(e[116:]):
 			return fmt.Errorf("%w: tensor %s", ErrReserved, w.Name)
 		}
 		if err := t.validFormat(); err != nil {
@@ -301,7 +305,7 @@ func readTensors(f *File) error {
 			return bad("stride %d, the columns ask for %d", stride, t.Stride())
 		}
 		var err error
-		if t.CodesOffset, t.Codes, err = f.slice(data, e[72:], CodesBytes(t.Bits, t.Rows, t.Cols)); err != nil {
+		if t.CodesOffset, t.Codes, err = f.slice(data, e[72:], t.codesBytes()); err != nil {
 			return bad("codes: %v", err)
 		}
 		if t.ScalesOffset, t.Scales, err = f.slice(data, e[88:], t.scaleBytes()); err != nil {

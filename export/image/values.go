@@ -5,9 +5,17 @@ import "math"
 // MinCode is the code that a width of 2, 4 or 8 bits could hold but the format refuses: the most negative one.
 func MinCode(bits int) int { return -(1 << (bits - 1)) }
 
-// Code is the integer code at (row, col) of a tensor of 2, 4 or 8 bits; col may lie in the padding of the row.
+// Code is the integer code at (row, col) of a tensor of 2, 4 or 8 bits.
 // It follows the block layout of docs/image.md: with 4 bits, column j shares a byte with column j+16.
 func (t *Tensor) Code(row, col int) int {
+	if t.Block > 0 {
+		row, col = row/t.Block*t.Cols+col, row%t.Block
+	}
+	return t.stored(row, col)
+}
+
+// stored is the code at a column of a run; the column may lie in the run's padding.
+func (t *Tensor) stored(row, col int) int {
 	perBlock := BlockBytes * 8 / t.Bits
 	block, in := col/perBlock, col%perBlock
 	b := t.Codes[row*t.Stride()+block*BlockBytes+in%BlockBytes]
@@ -19,6 +27,9 @@ func (t *Tensor) Code(row, col int) int {
 // Scale is the scale of a group of a row, widened to float32.
 func (t *Tensor) Scale(row, group int) float32 {
 	i := row*t.Groups() + group
+	if t.Block > 0 {
+		i = (row/t.Block*t.Groups()+group)*t.Block + row%t.Block
+	}
 	if t.ScaleType == ScaleF16 {
 		return halfToFloat(le.Uint16(t.Scales[2*i:]))
 	}

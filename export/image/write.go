@@ -6,6 +6,7 @@ import (
 	"hash/crc32"
 	"io"
 	"math"
+	"strings"
 
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/regular"
@@ -113,9 +114,12 @@ func encodable(m *Model) error {
 		if err := t.validFormat(); err != nil {
 			return bad("tensor %s: %v", t.Name, err)
 		}
-		if int64(len(t.Codes)) != CodesBytes(t.Bits, t.Rows, t.Cols) || int64(len(t.Scales)) != t.scaleBytes() {
+		if t.Block != 0 && (t.Block != s.DModel || !strings.HasSuffix(t.Name, "."+configs.Down)) {
+			return bad("tensor %s is stored in blocks of %d rows; down alone may be, in blocks of d_model", t.Name, t.Block)
+		}
+		if int64(len(t.Codes)) != t.codesBytes() || int64(len(t.Scales)) != t.scaleBytes() {
 			return bad("tensor %s has %d bytes of codes and %d of scales, its shape asks for %d and %d",
-				t.Name, len(t.Codes), len(t.Scales), CodesBytes(t.Bits, t.Rows, t.Cols), t.scaleBytes())
+				t.Name, len(t.Codes), len(t.Scales), t.codesBytes(), t.scaleBytes())
 		}
 	}
 	if n := ropeLen(s); len(m.Rope) != n {
@@ -226,7 +230,8 @@ func appendTensors(b []byte, ts []Tensor, at int64) (table []byte, end int64) {
 		b = le.AppendUint64(b, uint64(len(t.Scales)))
 		b = le.AppendUint32(b, uint32(t.Stride()))
 		b = le.AppendUint32(b, crc32.Update(crc32.ChecksumIEEE(t.Codes), crc32.IEEETable, t.Scales))
-		b = append(b, make([]byte, 16)...)
+		b = le.AppendUint32(b, uint32(t.Block))
+		b = append(b, make([]byte, 12)...)
 	}
 	return b, end
 }

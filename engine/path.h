@@ -1,0 +1,59 @@
+/* path.h is the body of plain.c, avx2.c, avx512.c and neon.c: all kernels, compiled for one set of instructions, and the
+ * table of them. A file sets CHIPLM_PATH to one of the numbers below and CHIPLM_TABLE to the table's name.
+ *
+ * Loops that a compiler turns into good vectors by itself are written once (elementwise.h, attention.h); products have a
+ * file for each kind of instructions, and product_plain.h is the definition of them all. Contraction is off everywhere:
+ * no path fuses a multiplication with an addition. */
+#define CHIPLM_PLAIN 1
+#define CHIPLM_AVX2 2
+#define CHIPLM_AVX512 3
+#define CHIPLM_NEON 4
+
+#if CHIPLM_PATH == CHIPLM_AVX2 || CHIPLM_PATH == CHIPLM_AVX512
+#include <immintrin.h>
+#elif CHIPLM_PATH == CHIPLM_NEON
+#include <arm_neon.h>
+#endif
+
+#if CHIPLM_PATH == CHIPLM_AVX2
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
+#else
+#pragma GCC target("avx2")
+#endif
+#elif CHIPLM_PATH == CHIPLM_AVX512
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni"))), apply_to = function)
+#else
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,prefer-vector-width=512")
+#endif
+#endif
+
+#include "kernels.h"
+#include "numerics.h"
+
+#include "elementwise.h"
+
+#include "attention.h"
+
+#include "product_plain.h"
+
+const chiplm_kernels CHIPLM_TABLE = {
+    .name = CHIPLM_NAME,
+    .scratch_bytes = scratch_bytes,
+    .product = product,
+    .product_transposed = product_transposed,
+    .product_floats = product_floats,
+    .dequantise = dequantise,
+    .quantise = quantise,
+    .rmsnorm = rmsnorm,
+    .gate = gate,
+    .gelu_mix = gelu_mix,
+    .rotate = rotate,
+    .attend = attend,
+    .soft_sum = soft_sum,
+};
+
+#if defined(__clang__) && (CHIPLM_PATH == CHIPLM_AVX2 || CHIPLM_PATH == CHIPLM_AVX512)
+#pragma clang attribute pop
+#endif

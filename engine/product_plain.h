@@ -1,0 +1,152 @@
+/* product_plain.h: products of quantised matrices with quantised vectors in plain C: the definition.
+ *
+ * A row's codes are unpacked once and meet every vector of the block. Group sums are exact integers; floats only ever
+ * touch them in the order of docs/numerics.md. abs(code) <= 127 and at most CHIPLM_MAX_COLUMNS columns keep every sum under
+ * 2^31. */
+
+static uint64_t scratch_bytes(uint32_t batch, uint64_t padded, uint64_t groups) {
+    (void)groups;
+    (void)batch;
+    return padded * 5; /* an unpacked row, and the sums of a transposed product */
+}
+
+/* Unpacks bytes of bits-bit codes, whole blocks of 16, to one code a byte. */
+static void unpack(const uint8_t *codes, size_t bytes, uint32_t bits, int8_t *out) {
+    /* (v ^ 8) - 8 extends the sign of a 4-bit code without leaving defined behaviour; the others alike. */
+    switch (bits) {
+    case 2:
+        for (size_t i = 0; i < bytes; i += 16, out += 64) {
+            for (size_t j = 0; j < 16; j++) {
+                const int32_t c = codes[i + j];
+                out[j] = (int8_t)(((c & 3) ^ 2) - 2);
+                out[j + 16] = (int8_t)((((c >> 2) & 3) ^ 2) - 2);
+                out[j + 32] = (int8_t)((((c >> 4) & 3) ^ 2) - 2);
+                out[j + 48] = (int8_t)((((c >> 6) & 3) ^ 2) - 2);
+            }
+        }
+        break;
+    case 4:
+        for (size_t i = 0; i < bytes; i += 16, out += 32) {
+            for (size_t j = 0; j < 16; j++) {
+                const int32_t c = codes[i + j];
+                out[j] = (int8_t)(((c & 15) ^ 8) - 8);
+                out[j + 16] = (int8_t)(((c >> 4) ^ 8) - 8);
+            }
+        }
+        break;
+    default: /* 8 */
+        memcpy(out, codes, bytes);
+        break;
+    }
+}
+
+/* The scale at index of a tensor's scales, widened. */
+CHIPLM_INLINE float scale_at(const chiplm_tensor *w, size_t index) {
+    if (w->scale_type == CHIPLM_F32) {
+        float s;
+        memcpy(&s, w->scales.at + index * sizeof s, sizeof s);
+        return s;
+    }
+    uint16_t h;
+    memcpy(&h, w->scales.at + index * sizeof h, sizeof h);
+    return chiplm_half(h);
+}
+
+static void dequantise(const chiplm_tensor *w, uint32_t row, float *y) {
+    const uint32_t per_block = 128 / w->bits;
+    const uint32_t group = w->group == 0 ? w->columns : w->group;
+    const uint8_t *codes = w->codes.at + (size_t)row * w->stride;
+    for (uint32_t i = 0; i < w->columns; i += per_block) { /* groups are whole blocks, or the row */
+        int8_t block[64];
+        unpack(codes + i / per_block * 16, 16, w->bits, block);
+        for (uint32_t j = 0; j < per_block && i + j < w->columns; j++) {
+            y[i + j] = (float)block[j] * scale_at(w, (size_t)row * w->groups + (i + j) / group);
+        }
+    }
+}
+
+static void product_floats(const chiplm_tensor *w, const float *x, float *y) {
+    for (uint32_t r = 0; r < w->rows; r++) {
+        y[r] = chiplm_dot8((const float *)(const void *)(w->codes.at + (size_t)r * w->stride), x, w->columns);
+    }
+}
+
+CHIPLM_INLINE int32_t dot(const int8_t *w, const int8_t *x, uint32_t n) {
+    int32_t s = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        s += (int32_t)w[i] * x[i];
+    }
+    return s;
+}
+
+static void product_by_rows(const chiplm_product *p) {
+    const chiplm_tensor *w = p->w;
+    const uint32_t group = w->group == 0 ? w->columns : w->group;
+    int8_t *codes = p->scratch;
+    const uint32_t count = p->list == NULL ? p->rows : p->listed;
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t r = p->list == NULL ? k : p->list[k];
+        const size_t row = (size_t)p->first + r;
+        unpack(w->codes.at + row * w->stride, w->stride, w->bits, codes);
+        for (uint32_t i = 0; i < p->n; i++) {
+            const size_t b = p->which[i];
+            const int8_t *x = p->x.codes + b * p->x.stride;
+            float acc = 0.0f;
+            for (uint32_t g = 0, c = 0; g < w->groups; g++) {
+                const uint32_t end = w->columns - c < group ? w->columns : c + group;
+                const float part = (float)dot(codes + c, x + c, end - c) * scale_at(w, row * w->groups + g);
+                acc = g == 0 ? part : acc + part;
+                c = end;
+            }
+            p->y[b * p->ldy + r] = acc * p->x.scales[b];
+        }
+    }
+}
+
+/* The columns are read one after another, whole: each adds its codes, times the code of the vector, to integer sums that
+ * its group's scales meet at the end of the group. A group of which no column is read has the sum 0, and adding 0 to a sum
+ * that started at +0 changes nothing. */
+static void product_by_columns(const chiplm_product *p) {
+    const chiplm_tensor *w = p->w;
+    const uint32_t group = w->group == 0 ? w->columns : w->group;
+    const uint32_t block = p->first / w->block; /* an expert */
+    const uint32_t from = p->first % w->block;
+    const uint32_t per_block = 128 / w->bits;
+    const size_t skipped = from / per_block * 16; /* CHIPLM_STEP rows are whole blocks of codes */
+    const size_t bytes = ((size_t)p->rows + per_block - 1) / per_block * 16;
+    int32_t *sums = p->scratch;
+    int8_t *codes = (int8_t *)(sums + (p->rows + CHIPLM_PAD - 1) / CHIPLM_PAD * CHIPLM_PAD);
+    const uint32_t count = p->list == NULL ? w->columns : p->listed;
+    for (uint32_t i = 0; i < p->n; i++) {
+        const size_t b = p->which[i];
+        const int8_t *x = p->x.codes + b * p->x.stride;
+        float *y = p->y + b * p->ldy;
+        for (uint32_t r = 0; r < p->rows; r++) {
+            y[r] = 0.0f;
+        }
+        for (uint32_t k = 0; k < count;) {
+            const uint32_t g = (p->list == NULL ? k : p->list[k]) / group;
+            memset(sums, 0, p->rows * sizeof *sums);
+            for (; k < count; k++) {
+                const uint32_t column = p->list == NULL ? k : p->list[k];
+                if (column / group != g) {
+                    break;
+                }
+                unpack(w->codes.at + ((size_t)block * w->columns + column) * w->stride + skipped, bytes, w->bits, codes);
+                for (uint32_t r = 0; r < p->rows; r++) {
+                    sums[r] += (int32_t)codes[r] * x[column];
+                }
+            }
+            const size_t scales = ((size_t)block * w->groups + g) * w->block + from;
+            for (uint32_t r = 0; r < p->rows; r++) {
+                y[r] = y[r] + (float)sums[r] * scale_at(w, scales + r);
+            }
+        }
+        for (uint32_t r = 0; r < p->rows; r++) {
+            y[r] = y[r] * p->x.scales[b];
+        }
+    }
+}
+
+static void product(const chiplm_product *p) { product_by_rows(p); }
+static void product_transposed(const chiplm_product *p) { product_by_columns(p); }
