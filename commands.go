@@ -23,6 +23,7 @@ func commands() []*cobra.Command {
 		train.Command(),
 		checkpoints.Command(),
 		eval.Command(),
+		eval.VerifyCommand(),
 		eval.SampleCommand(),
 		export.Command(),
 		export.ImageCommand(),

@@ -34,8 +34,12 @@ func TestExitCodes(t *testing.T) {
 		{context.Background(), "eval frobnicate", 2},
 		{context.Background(), "eval bpb --n many", 2},
 		{context.Background(), "sample one two", 2},
+		{context.Background(), "verify one two", 2},
+		{context.Background(), "verify one --model two", 2},
+		{context.Background(), "verify --tokens 0", 2},
 		{context.Background(), "sample --temperature -1", 2},
 		{context.Background(), "eval bpb", 1},
+		{context.Background(), "verify", 1},
 		{context.Background(), "image info nothing-here.clm", 1},
 		{context.Background(), "train --config nothing-here.yaml", 1},
 		{cancelled, "data info builtin", 130},
@@ -106,7 +110,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 // Flag words of the road work on all its commands.
 func TestJSONFlag(t *testing.T) {
-	for _, line := range []string{"train", "eval bpb", "export", "sample", "image info", "image check", "image dump",
+	for _, line := range []string{"train", "eval bpb", "export", "verify", "sample", "image info", "image check", "image dump",
 		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info", "bench train"} {
 		cmd, _, err := rootCommand().Find(strings.Fields(line))
 		if err != nil || !strings.HasSuffix(cmd.CommandPath(), line) {

@@ -37,7 +37,13 @@ train: {tokens: 1000, batch_tokens: 24, micro_batch: 1}
 // change may alter the weights first.
 func tinyRun(t *testing.T, change func(*arch.Weights)) (dir, storiesPath string) {
 	t.Helper()
-	cfg, err := configs.Parse("tiny.yaml", []byte(tinyModel))
+	return tinyRunOf(t, tinyModel, change)
+}
+
+// tinyRunOf is tinyRun with another model file.
+func tinyRunOf(t *testing.T, model string, change func(*arch.Weights)) (dir, storiesPath string) {
+	t.Helper()
+	cfg, err := configs.Parse("tiny.yaml", []byte(model))
 	if err != nil {
 		t.Fatal(err)
 	}

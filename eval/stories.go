@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 
 	"github.com/chiplm/chiplm/data"
 )
@@ -17,18 +18,32 @@ type Stories struct {
 	Bytes  int64  `json:"bytes"`  // raw bytes of the stories, before any tokenizer
 	SHA256 string `json:"sha256"` // of the stories' bytes, each followed by a zero byte
 
+	hash  hash.Hash // of the stories so far
 	texts [][]byte
 }
 
+// newStories is no story yet of a corpus.
+func newStories(corpus data.Corpus) *Stories {
+	return &Stories{Path: corpus.Info().Path, hash: sha256.New()}
+}
+
+// add counts a story.
+func (s *Stories) add(story []byte) {
+	s.Count++
+	s.Bytes += int64(len(story))
+	s.hash.Write(story)
+	s.hash.Write([]byte{0})
+}
+
+// done fills in the hash of all stories that were added.
+func (s *Stories) done() { s.SHA256 = hex.EncodeToString(s.hash.Sum(nil)) }
+
 // ReadStories reads the first n stories of a corpus, or all if n is 0 or there are fewer.
 func ReadStories(ctx context.Context, corpus data.Corpus, n int) (*Stories, error) {
-	s := &Stories{Path: corpus.Info().Path}
-	hash := sha256.New()
+	s := newStories(corpus)
 	err := corpus.Stories(ctx, func(story []byte) error {
 		s.texts = append(s.texts, bytes.Clone(story))
-		s.Bytes += int64(len(story))
-		hash.Write(story)
-		hash.Write([]byte{0})
+		s.add(story)
 		if len(s.texts) == n {
 			return data.ErrStop
 		}
@@ -40,7 +55,6 @@ func ReadStories(ctx context.Context, corpus data.Corpus, n int) (*Stories, erro
 	if len(s.texts) == 0 {
 		return nil, fmt.Errorf("%s holds no stories to score; name another file with --stories", s.Path)
 	}
-	s.Count = len(s.texts)
-	s.SHA256 = hex.EncodeToString(hash.Sum(nil))
+	s.done()
 	return s, nil
 }

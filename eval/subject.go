@@ -2,6 +2,7 @@ package eval
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +25,9 @@ type subject struct {
 	tokenizer  *bpe.Tokenizer
 	image      *engine.Image
 	checkpoint *checkpoints.Checkpoint
+
+	imagePath   string // of an image beside its checkpoint, when it was not packed from that just now
+	imageSHA256 string // where there is a checkpoint
 }
 
 // openSubject opens an image file, a folder that export wrote, a checkpoint or a run, by path or by the name of a run
@@ -84,7 +88,11 @@ func openCheckpoint(ctx context.Context, path string, notes io.Writer) (*subject
 	if err != nil {
 		return nil, fmt.Errorf("the image of %s: %w", ck.Dir, err)
 	}
-	return &subject{name: ck.Config.Name, path: ck.Dir, config: ck.Config, tokenizer: built.Tokenizer, image: im, checkpoint: ck}, nil
+	return &subject{name: ck.Config.Name, path: ck.Dir, config: ck.Config, tokenizer: built.Tokenizer, image: im, checkpoint: ck,
+		imageSHA256: hashOf(built.Bytes)}, nil
 }
+
+// hashOf is the SHA-256 of a file's bytes, in hex.
+func hashOf(file []byte) string { return fmt.Sprintf("%x", sha256.Sum256(file)) }
 
 func (s *subject) close() error { return s.image.Close() }
