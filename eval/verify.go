@@ -185,7 +185,7 @@ func (t *tally) compare(ctx context.Context, s *subject, weights *arch.Weights, 
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	t.v.Stories, t.v.Windows, t.v.Tokens = stories, source.windows, source.tokens
+	t.v.Stories, t.v.Tokens = stories, source.tokens
 	return nil
 }
 
@@ -231,13 +231,13 @@ func (t *tally) add(o outcome) {
 	t.done += int64(len(o.window.inputs))
 	t.progress(t.done)
 	t.early[o.window.index] = o
-	for next := t.v.Windows; ; next++ {
-		o, ok := t.early[next]
+	for {
+		o, ok := t.early[t.v.Windows]
 		if !ok {
-			t.v.Windows = next
 			return
 		}
-		delete(t.early, next)
+		delete(t.early, t.v.Windows)
+		t.v.Windows++
 		t.sum(o)
 	}
 }
