@@ -97,11 +97,7 @@ func (r *reference) linear(name string, first, n int, x []float32) []float32 {
 		for g := range groups {
 			lo, hi := g*wide, min((g+1)*wide, m.Cols)
 			s := float32(dot(m.Codes[row*m.Cols+lo:row*m.Cols+hi], v.codes[lo:hi]))
-			if g == 0 {
-				acc = float32(s * m.Scales[row*groups])
-			} else {
-				acc = acc + float32(s*m.Scales[row*groups+g])
-			}
+			acc = acc + float32(s*m.Scales[row*groups+g])
 		}
 		y[i] = acc * v.scale
 	}
@@ -201,12 +197,14 @@ func (r *reference) ffn(l, expert int, h []float32) []float32 {
 	g := r.see(l, configs.Gate, r.linear(name(configs.Gate), expert*f, f, h))
 	u := r.linear(name(configs.Up), expert*f, f, h)
 	for i := range g {
-		if r.cfg.Activation == configs.ReLU {
-			g[i] = max(g[i], 0)
-		} else {
-			g[i] = qat.SiLU(g[i])
+		switch {
+		case r.cfg.Activation == configs.SwiGLU:
+			g[i] = qat.SiLU(g[i]) * u[i]
+		case g[i] > 0:
+			g[i] *= u[i]
+		default:
+			g[i] = 0
 		}
-		g[i] *= u[i]
 	}
 	return r.see(l, configs.Down, r.linear(name(configs.Down), expert*d, d, r.see(l, StepFFN, g)))
 }

@@ -30,7 +30,7 @@ type StepKind struct {
 	Name   string `json:"name"`
 	Linear bool   `json:"linear"`
 	Values int64  `json:"values"`
-	Equal  int64  `json:"equal"` // to the bit; zeros of ffn may differ in sign
+	Equal  int64  `json:"equal"` // to the bit
 }
 
 // Difference is the first value, in the order of windows, positions and computation, that is not equal to the bit.
@@ -44,8 +44,8 @@ type Difference struct {
 	Graph   float32  `json:"graph"`
 }
 
-// linearSteps are the outputs of linear layers. That of up is seen as ffn, multiplied with the gate: the engine leaves
-// out what a closed gate would discard.
+// linearSteps are the outputs of linear layers. That of up is seen as ffn, multiplied with the gate: behind a closed gate
+// the engine does not compute it.
 var linearSteps = []string{configs.PLEProjection, configs.QKV, configs.AttentionOutput, configs.Router, configs.Gate, arch.StepFFN,
 	configs.Down, configs.PLEGate, configs.PLEOutput, configs.Head}
 
@@ -169,7 +169,7 @@ func (c *stepComparison) see(s engine.Step) {
 	kind := &c.out.Kinds[c.kinds[s.Name]]
 	kind.Values += int64(len(s.Values))
 	for j, theirs := range c.steps[i].Values(s.Position) {
-		if sameValue(s.Name, s.Values[j], theirs) {
+		if math.Float32bits(s.Values[j]) == math.Float32bits(theirs) {
 			kind.Equal++
 		} else if at := [3]int{c.window.index, s.Position, i}; c.out.First == nil || slices.Compare(at[:], c.first[:]) < 0 {
 			c.first = at
@@ -177,12 +177,6 @@ func (c *stepComparison) see(s engine.Step) {
 				Tensors: stepTensors(c.config, s.Layer, s.Name), Index: j, Engine: s.Values[j], Graph: theirs}
 		}
 	}
-}
-
-// sameValue says whether two values of a step are equal to the bit. Behind a closed gate the engine has no output of up to
-// multiply with 0, and so no sign of the 0; quantisation, which is all that comes after it, does not know one either.
-func sameValue(step string, a, b float32) bool {
-	return math.Float32bits(a) == math.Float32bits(b) || step == arch.StepFFN && a == 0 && b == 0
 }
 
 // finish adds the kinds up. It fails when a step of the graph was not shown by the engine at every position: equality
