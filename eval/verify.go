@@ -282,7 +282,7 @@ func (v *Verification) judge() {
 		{"loss, nats per token", fmt.Sprintf("differs by %.3g", v.LossDifference), fmt.Sprintf("at most %g", MaxLossDifference),
 			v.LossDifference <= MaxLossDifference},
 		{"chosen token", percent(v.Agreement) + " the same", "at least " + percent(MinAgreement), v.Agreement >= MinAgreement},
-		{"other choices", fmt.Sprintf("%d are no near-ties", clear), "0", clear == 0},
+		{"other choices", fmt.Sprintf("%d of %d are no near-ties", clear, len(v.Disagreements)), "none", clear == 0},
 		{"linear layers", percent(v.Steps.linearShare()) + " equal to the bit", "all", v.Steps.LinearEqual == v.Steps.LinearValues},
 	}
 	v.Passed = true

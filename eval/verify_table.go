@@ -13,6 +13,9 @@ import (
 // listedDisagreements is how many disagreements the table lists; JSON has all.
 const listedDisagreements = 10
 
+// tokenColumns is the most that the table shows of a token, quotation marks included.
+const tokenColumns = 18
+
 // percent writes a share, and 100 % only for all.
 func percent(share float64) string {
 	p := math.Floor(share*1e6) / 1e4
@@ -76,7 +79,7 @@ func (v *Verification) writeDisagreements(w io.Writer) error {
 		if d.NearTie {
 			tie = "near-tie"
 		}
-		fmt.Fprintf(t, "%d\t%d\t%d %.16q\t%d %.16q\t%.3g\t%.3g\t%s\n", d.Story, d.Token, d.Engine.ID, d.Engine.Text, d.Graph.ID, d.Graph.Text,
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%.3g\t%.3g\t%s\n", d.Story, d.Token, d.Engine.quoted(), d.Graph.quoted(),
 			d.EngineGap, d.GraphGap, tie)
 	}
 	if err := t.Flush(); err != nil {
@@ -86,6 +89,15 @@ func (v *Verification) writeDisagreements(w io.Writer) error {
 		fmt.Fprintf(w, "and %s more: see --json\n", digits.Comma(more))
 	}
 	return nil
+}
+
+// quoted is a token for the table: its id and its text, cut to tokenColumns.
+func (t TokenText) quoted() string {
+	text := []rune(strconv.Quote(t.Text))
+	if len(text) > tokenColumns {
+		text = append(text[:tokenColumns-1], '…')
+	}
+	return fmt.Sprintf("%d %s", t.ID, string(text))
 }
 
 func (v *Verification) writeTargets(w io.Writer) error {

@@ -370,3 +370,12 @@ func TestPercent(t *testing.T) {
 		}
 	}
 }
+
+func TestTokensAreCut(t *testing.T) {
+	for text, want := range map[string]string{" and": `7 " and"`, "\xff\n": `7 "\xff\n"`, "abcdefghijklmnop": `7 "abcdefghijklmnop"`,
+		"abcdefghijklmnöpq": `7 "abcdefghijklmnöp…`, strings.Repeat("\xff", 9): `7 "\xff\xff\xff\xff…`} {
+		if got := (TokenText{7, text}).quoted(); got != want {
+			t.Errorf("%q is %s, want %s", text, got, want)
+		}
+	}
+}
