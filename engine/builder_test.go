@@ -167,6 +167,7 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 	for i := range 64 {
 		modl = append(modl, byte(i))
 	}
+	modl = append(modl, make([]byte, 64)...)
 
 	// DATA, in an order other than the table's, and the table
 	data, table := []byte{}, make([]byte, 128*len(m.tensors))
@@ -297,7 +298,7 @@ func (im *testImage) listFields() {
 			add(fmt.Sprintf("section %d field %d", i, j), 64+32*i+[]int{0, 4, 8, 16, 24}[j], size)
 		}
 	}
-	for i := range 16 {
+	for _, i := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 32, 33, 47} {
 		add(fmt.Sprintf("MODL word %d", i), im.sections["MODL"][0]+4*i, 4)
 	}
 	for _, name := range []string{"token_embedding", "ple_projection_norm", "layers.0.qkv", "layers.1.router",

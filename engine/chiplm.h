@@ -80,6 +80,7 @@ typedef enum chiplm_status {
     CHIPLM_ERR_NOT_FINITE,  /* an activation or a logit is infinite or not a number */
     CHIPLM_ERR_DIGEST,      /* the golden run gave other bits: image, compiler or memory is at fault */
     CHIPLM_ERR_TEMPERATURE, /* negative, infinite or not a number */
+    CHIPLM_ERR_CLUSTERS,    /* image: the clusters of the head contradict themselves or the model; model: it has none */
     CHIPLM_STATUS_COUNT
 } chiplm_status;
 
@@ -110,6 +111,7 @@ typedef struct chiplm_model {
     uint32_t swiglu;  /* 0: relu gate, 1: silu gate */
     uint32_t tied;    /* 1: the head is the token embedding */
     uint32_t qk_norm; /* 1: queries and keys are normalised per head */
+    uint32_t clusters; /* of the head's rows; 0: it can be read in full only */
     float norm_eps;
     float score_scale; /* c of the attention scores */
     float ple_scale;   /* c_e */
@@ -253,6 +255,25 @@ chiplm_status chiplm_forward(chiplm *lm, const int32_t *ids, size_t n, float *lo
 /* The same, with logits (one row, not null) for the last id only; n is at least 1. */
 chiplm_status chiplm_forward_last(chiplm *lm, const int32_t *ids, size_t n, float *logits);
 
+/* How the output layer looks for the best tokens: docs/numerics.md, section "The best tokens". Rows that are read give the
+ * same bits as in full. */
+typedef struct chiplm_search {
+    bool full;         /* read every row; the one way for an image without clusters */
+    uint32_t clusters; /* look into so many clusters at most, those with the highest bounds; 0: into all that can matter */
+    float margin;      /* of the bounds, 0 to 1. With 1 and clusters 0 the search proves its result: it is that of the full
+                        * head, always. Less reads less and may miss */
+} chiplm_search;
+
+/* The search that proves its result where the image has clusters, and reads every row where not. */
+chiplm_search chiplm_search_certified(const chiplm_image *image);
+
+/* The same as chiplm_forward_last, but only the k best tokens after the last id are wanted, 1 <= k <= vocab_size: their
+ * ids go to best and their logits to logits, k of each, ordered by logit down, then id up, as chiplm_top would choose from
+ * all. found is their number: k, or less when a search with a limit looked at fewer rows. CHIPLM_ERR_CLUSTERS when the
+ * image has none and the search is not full. */
+chiplm_status chiplm_forward_best(chiplm *lm, const int32_t *ids, size_t n, const chiplm_search *search, uint32_t k,
+                                  int32_t *best, float *logits, uint32_t *found);
+
 /* The fault of the last call that failed on this context; valid until the next call on it. */
 const chiplm_fault *chiplm_last_fault(const chiplm *lm);
 
@@ -262,7 +283,10 @@ const chiplm_fault *chiplm_last_fault(const chiplm *lm);
 typedef struct chiplm_reads {
     uint64_t positions;      /* fed */
     uint64_t blocks;         /* in which they went through the layers */
-    uint64_t logits;         /* positions whose logits were computed */
+    uint64_t logits;         /* positions whose logits were all computed */
+    uint64_t searches;       /* positions whose best tokens were searched for */
+    uint64_t searched_rows;  /* of the head that these searches read in full */
+    uint64_t blocks_read[2]; /* of the bounds of rows, 16 bytes each, at both levels */
     uint64_t rope;           /* bytes of rotary tables */
     uint64_t cache;          /* bytes of keys and values, with their scales */
     const uint64_t *tensors; /* [n_tensors] bytes of each tensor */
@@ -312,6 +336,10 @@ chiplm_status chiplm_top(const float *logits, uint32_t n, uint32_t k, int32_t *o
 chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, uint32_t k, uint64_t *random,
                             int32_t *order, int32_t *id);
 
+/* The same from candidates alone: n logits in descending order, of which one is drawn; index is its place. With the n = k
+ * best tokens in their order it draws what chiplm_sample would draw from all. temperature 0 takes the first. */
+chiplm_status chiplm_draw(const float *logits, uint32_t n, float temperature, uint64_t *random, uint32_t *index);
+
 /* The next number of splitmix64. */
 uint64_t chiplm_random(uint64_t *random);
 
@@ -322,6 +350,9 @@ chiplm_status chiplm_score(const float *logits, uint32_t n, int32_t id, float *s
 /* The digest of a run (FNV-1a-64): start with chiplm_digest_start(), then add each position in turn. */
 uint64_t chiplm_digest_start(void);
 uint64_t chiplm_digest_add(uint64_t digest, uint32_t position, int32_t id, const float *logits, uint32_t n);
+
+/* The digest of choices has its own sequence: id and logit of each token chosen by a search. */
+uint64_t chiplm_digest_add_choice(uint64_t digest, int32_t id, float logit);
 
 #ifdef __cplusplus
 }

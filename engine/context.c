@@ -11,7 +11,7 @@ enum { MAX_BATCH = 1024, ALIGNMENT = 64 };
 /* Where each part of the arena starts. One function computes it for both chiplm_arena_bytes and chiplm_start. */
 typedef struct layout {
     uint64_t tensors, layers, x, h, y, wide, mix, table_row, routes, shares, chosen, all, which;
-    uint64_t open, used, marks, counters;
+    uint64_t open, used, marks, counters, cluster_ids, cluster_bounds;
     uint64_t input_codes, input_sums, input_scales, scratch, scratch_bytes;
     uint64_t attention_weights, attention_shares, attention_sums, queries;
     uint64_t total;
@@ -68,6 +68,8 @@ static layout plan(const chiplm_image *image, const chiplm_options *options) {
     l.used = take(at, m->d_ff, sizeof(uint32_t));
     l.marks = take(at, m->d_ff, sizeof(uint8_t));
     l.counters = take(at, m->n_tensors + 4 * (uint64_t)m->n_layers, sizeof(uint64_t));
+    l.cluster_ids = take(at, m->clusters, sizeof(int32_t));
+    l.cluster_bounds = take(at, m->clusters, sizeof(float));
     l.input_codes = take(at, batch * l.input_stride, sizeof(int8_t));
     l.input_sums = take(at, batch * l.input_stride / CHIPLM_CHUNK, sizeof(int32_t));
     l.input_scales = take(at, batch, sizeof(float));
@@ -140,6 +142,11 @@ static void name_tensors(chiplm *lm) {
             [CHIPLM_PLE_TABLE] = &lm->ple_table,
             [CHIPLM_OUTPUT_NORM] = &lm->output_norm,
             [CHIPLM_HEAD] = &lm->head,
+            [CHIPLM_HEAD_ROTATION] = &lm->head_rotation,
+            [CHIPLM_HEAD_BOUNDS] = &lm->head_bounds,
+            [CHIPLM_HEAD_BLOCKS_0] = &lm->head_blocks[0],
+            [CHIPLM_HEAD_BLOCKS_1] = &lm->head_blocks[1],
+            [CHIPLM_HEAD_ORDER] = &lm->head_order,
         };
         *place[e.part] = t;
     }
@@ -196,6 +203,8 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     lm->open = (void *)(base + l.open);
     lm->used = (void *)(base + l.used);
     lm->marks = base + l.marks;
+    lm->cluster_ids = (void *)(base + l.cluster_ids);
+    lm->cluster_bounds = (void *)(base + l.cluster_bounds);
     lm->scratch = base + l.scratch;
     lm->scratch_bytes = (size_t)l.scratch_bytes;
     lm->queries = (void *)(base + l.queries);
@@ -241,7 +250,7 @@ chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, const void *codes, 
         return CHIPLM_ERR_ALIGNMENT;
     }
     chiplm_tensor *t = &lm->tensors[index];
-    if (scales != NULL && t->bits == 32) {
+    if (scales != NULL && t->scale_type == 0) {
         return CHIPLM_ERR_ARGUMENT;
     }
     if (codes != NULL) {
@@ -259,6 +268,7 @@ void chiplm_clear_reads(chiplm *lm) {
     const chiplm_model *m = &lm->image.model;
     memset(lm->counters, 0, (m->n_tensors + 4 * (size_t)m->n_layers) * sizeof *lm->counters);
     lm->reads.positions = lm->reads.blocks = lm->reads.logits = lm->reads.rope = lm->reads.cache = 0;
+    lm->reads.searches = lm->reads.searched_rows = lm->reads.blocks_read[0] = lm->reads.blocks_read[1] = 0;
 }
 
 void chiplm_trace(chiplm *lm, chiplm_tracer tracer, void *self) {

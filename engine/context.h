@@ -28,6 +28,7 @@ struct chiplm {
     chiplm_tensor *tensors; /* image.model.n_tensors */
     chiplm_layer *layers;   /* image.model.n_layers */
     const chiplm_tensor *embedding, *ple_projection, *ple_projection_norm, *ple_table, *output_norm, *head;
+    const chiplm_tensor *head_rotation, *head_bounds, *head_blocks[2], *head_order; /* null without clusters */
 
     /* A block is up to batch positions. Buffers hold one row per position of it. */
     float *x;         /* [batch, d_model] the residual stream */
@@ -45,6 +46,8 @@ struct chiplm {
     uint32_t *open;   /* [d_ff] neurons whose gate is open at a position of the block */
     uint32_t *used;   /* [d_ff] neurons whose value is not 0 at a position of the block */
     uint8_t *marks;   /* [d_ff] scratch for these lists */
+    int32_t *cluster_ids;   /* [clusters] in the order of their bounds */
+    float *cluster_bounds;  /* [clusters] */
     chiplm_inputs inputs;
 
     /* What each member of the team has for itself. */
@@ -60,8 +63,13 @@ struct chiplm {
     float *key_scales, *value_scales;
 };
 
-/* Runs n <= batch ids at the next positions; first_wanted..n-1 are the positions of the block whose logits are written,
- * row after row, to logits. Does not move the position. */
-chiplm_status chiplm_run_block(chiplm *lm, const int32_t *ids, uint32_t n, uint32_t first_wanted, float *logits);
+/* Runs n <= batch ids at the next positions, up to the last layer's output. Does not move the position. */
+chiplm_status chiplm_run_block(chiplm *lm, const int32_t *ids, uint32_t n);
+
+/* After chiplm_run_block: writes the logits of positions first..n-1 of the block, row after row, to logits. */
+chiplm_status chiplm_run_head(chiplm *lm, uint32_t first, uint32_t n, float *logits);
+
+/* After chiplm_run_block: normalises and quantises the positions first..n-1 as inputs of the head, rows 0..n-first-1. */
+void chiplm_prepare_head(chiplm *lm, uint32_t first, uint32_t n);
 
 #endif

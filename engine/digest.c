@@ -11,6 +11,10 @@ static uint64_t add32(uint64_t digest, uint32_t value) {
 
 uint64_t chiplm_digest_start(void) { return 0xcbf29ce484222325ULL; }
 
+uint64_t chiplm_digest_add_choice(uint64_t digest, int32_t id, float logit) {
+    return add32(add32(digest, (uint32_t)id), chiplm_bits(logit));
+}
+
 uint64_t chiplm_digest_add(uint64_t digest, uint32_t position, int32_t id, const float *logits, uint32_t n) {
     digest = add32(digest, position);
     digest = add32(digest, (uint32_t)id);

@@ -46,6 +46,7 @@ var (
 	ErrNotFinite   = sentinel(C.CHIPLM_ERR_NOT_FINITE)   // an infinite value, or not a number
 	ErrDigest      = sentinel(C.CHIPLM_ERR_DIGEST)       // the golden run gave other bits
 	ErrTemperature = sentinel(C.CHIPLM_ERR_TEMPERATURE)  // negative, infinite or not a number
+	ErrClusters    = sentinel(C.CHIPLM_ERR_CLUSTERS)     // the clusters of the head: wrong, or missing
 
 	// ErrClosed is returned by methods of an image or engine after Close.
 	ErrClosed = errors.New("the image or engine was closed: open it again")

@@ -1,6 +1,7 @@
 /* Feeding ids to a context: the checks, the cutting into blocks, and the golden run. */
 #include "context.h"
 
+#include "head.h"
 #include "image.h"
 #include "numerics.h"
 
@@ -21,24 +22,42 @@ static chiplm_status check(chiplm *lm, const int32_t *ids, size_t n) {
     return CHIPLM_OK;
 }
 
-/* Feeds n checked ids; wanted says whether all logits (their rows follow each other) or only the last are written. */
-typedef enum { NONE, ALL, LAST } wanted;
+/* What is wanted of the ids fed: nothing, the logits of all, of the last, or the best tokens after the last. */
+typedef struct wanted {
+    enum { NONE, ALL, LAST, BEST } kind;
+    float *logits; /* ALL: row after row; LAST: one row */
+    const chiplm_search *search;
+    chiplm_best *best;
+} wanted;
 
-static chiplm_status feed(chiplm *lm, const int32_t *ids, size_t n, wanted want, float *logits) {
+/* Reads of the head what is wanted of a block of n positions; last says that it is the last of the call. */
+static chiplm_status finish_block(chiplm *lm, uint32_t n, bool last, const wanted *want, float *logits) {
+    if (want->kind == ALL) {
+        return chiplm_run_head(lm, 0, n, logits);
+    }
+    if (want->kind == NONE || !last) {
+        return CHIPLM_OK;
+    }
+    if (want->kind == LAST) {
+        return chiplm_run_head(lm, n - 1, n, logits);
+    }
+    chiplm_prepare_head(lm, n - 1, n);
+    return lm->finite && chiplm_search_head(lm, 0, want->search, want->best) ? CHIPLM_OK : CHIPLM_ERR_NOT_FINITE;
+}
+
+static chiplm_status feed(chiplm *lm, const int32_t *ids, size_t n, const wanted *want) {
     chiplm_status status = check(lm, ids, n);
     if (status != CHIPLM_OK) {
         return status;
     }
     const uint32_t start = lm->position;
+    float *logits = want->logits;
     for (size_t done = 0; done < n;) {
         const uint32_t block = n - done < lm->batch ? (uint32_t)(n - done) : lm->batch;
-        uint32_t first = block; /* none */
-        if (want == ALL) {
-            first = 0;
-        } else if (want == LAST && done + block == n) {
-            first = block - 1;
+        status = chiplm_run_block(lm, ids + done, block);
+        if (status == CHIPLM_OK) {
+            status = finish_block(lm, block, done + block == n, want, logits);
         }
-        status = chiplm_run_block(lm, ids + done, block, first, logits);
         if (status != CHIPLM_OK) {
             const uint32_t at = lm->position;
             lm->position = start;
@@ -46,7 +65,7 @@ static chiplm_status feed(chiplm *lm, const int32_t *ids, size_t n, wanted want,
         }
         lm->position += block;
         done += block;
-        if (want == ALL) {
+        if (want->kind == ALL) {
             logits += (size_t)block * lm->image.model.vocab_size;
         }
     }
@@ -57,7 +76,7 @@ chiplm_status chiplm_forward(chiplm *lm, const int32_t *ids, size_t n, float *lo
     if (lm == NULL) {
         return CHIPLM_ERR_ARGUMENT;
     }
-    return feed(lm, ids, n, logits == NULL ? NONE : ALL, logits);
+    return feed(lm, ids, n, &(wanted){.kind = logits == NULL ? NONE : ALL, .logits = logits});
 }
 
 chiplm_status chiplm_forward_last(chiplm *lm, const int32_t *ids, size_t n, float *logits) {
@@ -67,7 +86,30 @@ chiplm_status chiplm_forward_last(chiplm *lm, const int32_t *ids, size_t n, floa
     if (n == 0 || logits == NULL) {
         return chiplm_fail(&lm->fault, CHIPLM_ERR_ARGUMENT, n == 0 ? "number of ids" : "logits", 0, 1);
     }
-    return feed(lm, ids, n, LAST, logits);
+    return feed(lm, ids, n, &(wanted){.kind = LAST, .logits = logits});
+}
+
+chiplm_status chiplm_forward_best(chiplm *lm, const int32_t *ids, size_t n, const chiplm_search *search, uint32_t k,
+                                  int32_t *best, float *logits, uint32_t *found) {
+    if (lm == NULL) {
+        return CHIPLM_ERR_ARGUMENT;
+    }
+    if (n == 0 || search == NULL || best == NULL || logits == NULL || found == NULL) {
+        return chiplm_fail(&lm->fault, CHIPLM_ERR_ARGUMENT, n == 0 ? "number of ids" : "search or room for its result", 0, 1);
+    }
+    if (k < 1 || k > lm->image.model.vocab_size) {
+        return chiplm_fail(&lm->fault, CHIPLM_ERR_ARGUMENT, "number of best tokens", k, lm->image.model.vocab_size);
+    }
+    if (!search->full && lm->image.model.clusters == 0) {
+        return chiplm_fail(&lm->fault, CHIPLM_ERR_CLUSTERS, "clusters", 0, 1);
+    }
+    if (!search->full && !(search->margin >= 0.0f && search->margin <= 1.0f)) {
+        return chiplm_fail(&lm->fault, CHIPLM_ERR_ARGUMENT, "margin of the search, as its bits", chiplm_bits(search->margin), 0);
+    }
+    chiplm_best heap = {.ids = best, .logits = logits, .k = k};
+    const chiplm_status status = feed(lm, ids, n, &(wanted){.kind = BEST, .search = search, .best = &heap});
+    *found = heap.n;
+    return status;
 }
 
 static chiplm_status verify(chiplm *lm, float *logits) {

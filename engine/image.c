@@ -188,6 +188,14 @@ static chiplm_status check_model(chiplm_span span, chiplm_model *m, chiplm_fault
                                chiplm_get32(p + at), 0);
         }
     }
+    m->clusters = chiplm_get32(p + 128);
+    const uint32_t most = m->vocab_size < CHIPLM_MAX_CLUSTERS ? m->vocab_size : CHIPLM_MAX_CLUSTERS;
+    if (m->clusters > most) {
+        return chiplm_fail(fault, CHIPLM_ERR_MODEL, "MODL: clusters", m->clusters, most);
+    }
+    if (!chiplm_zero(p + 132, 60)) {
+        return chiplm_fail(fault, CHIPLM_ERR_RESERVED, "MODL: reserved bytes", 0, 0);
+    }
     m->n_tensors = chiplm_get32(p + 60);
     if (m->n_tensors != chiplm_count_tensors(m)) {
         return chiplm_fail(fault, CHIPLM_ERR_MODEL, "MODL: number of tensors", m->n_tensors, chiplm_count_tensors(m));

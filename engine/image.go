@@ -160,6 +160,7 @@ type Model struct {
 	NormEps         float32
 	ScoreScale      float32 // c of the attention scores
 	Tensors         int
+	Clusters        int      // of the head's rows; 0: it can be read in full only
 	TokenizerSHA256 [32]byte // of the tokenizer.json the model was trained with
 	ModelSHA256     [32]byte // of the checkpoint's model.safetensors
 }
@@ -171,7 +172,7 @@ func (im *Image) Model() Model {
 		VocabSize: int(m.vocab_size), DModel: int(m.d_model), NLayers: int(m.n_layers), NHeads: int(m.n_heads),
 		DFF: int(m.d_ff), ContextLength: int(m.context_length), PLEDim: int(m.ple_dim), Experts: int(m.experts),
 		Activation: Activation(m.swiglu), TieEmbeddings: m.tied != 0, QKNorm: m.qk_norm != 0,
-		NormEps: float32(m.norm_eps), ScoreScale: float32(m.score_scale), Tensors: int(m.n_tensors),
+		NormEps: float32(m.norm_eps), ScoreScale: float32(m.score_scale), Tensors: int(m.n_tensors), Clusters: int(m.clusters),
 	}
 	for i := range out.TokenizerSHA256 {
 		out.TokenizerSHA256[i] = byte(m.tokenizer_sha256[i])
@@ -203,7 +204,7 @@ type Tensor struct {
 	Name                   string
 	Rows, Cols             int
 	Bits, Group            int // Group 0: one scale per row
-	Scale                  int // bytes per scale: 4, 2, or 0 with 32 bits
+	Scale                  int // bytes per scale: 4, 2, or 0 for a tensor that is not quantised
 	Block                  int // 0: stored by rows; else transposed, a block of so many rows at a time
 	Tier                   int
 	CodesBytes, ScaleBytes int

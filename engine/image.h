@@ -8,10 +8,11 @@ enum {
     CHIPLM_VERSION = 2,
     CHIPLM_HEADER_BYTES = 64,
     CHIPLM_ENTRY_BYTES = 32,   /* of the section table */
-    CHIPLM_MODEL_BYTES = 128,  /* MODL */
+    CHIPLM_MODEL_BYTES = 192,  /* MODL */
     CHIPLM_TENSOR_BYTES = 128, /* of the tensor table */
     CHIPLM_MAX_LAYERS = 256,
     CHIPLM_MAX_EXPERTS = 1024,
+    CHIPLM_MAX_CLUSTERS = 65536,
 };
 
 uint16_t chiplm_get16(const uint8_t *p);
@@ -49,7 +50,20 @@ typedef enum chiplm_part {
     CHIPLM_PLE_TABLE,
     CHIPLM_OUTPUT_NORM,
     CHIPLM_HEAD,
+    CHIPLM_HEAD_ROTATION, /* these five with clusters alone */
+    CHIPLM_HEAD_BOUNDS,
+    CHIPLM_HEAD_BLOCKS_0,
+    CHIPLM_HEAD_BLOCKS_1,
+    CHIPLM_HEAD_ORDER,
+    CHIPLM_PARTS,
 } chiplm_part;
+
+/* What a tensor holds. */
+typedef enum chiplm_kind {
+    CHIPLM_CODES,  /* quantised weights */
+    CHIPLM_FLOATS, /* a norm or a router */
+    CHIPLM_BYTES,  /* anything else: 8 bits without scales */
+} chiplm_kind;
 
 /* What the sizes of a model say about a tensor. */
 typedef struct chiplm_expected {
@@ -58,7 +72,7 @@ typedef struct chiplm_expected {
     char name[48];
     uint32_t rows;
     uint32_t columns;
-    bool is_float; /* a norm or a router */
+    chiplm_kind kind;
 } chiplm_expected;
 
 /* How many tensors a model has. */

@@ -179,12 +179,12 @@ static void attention(chiplm *lm, uint32_t l, uint32_t n) {
     add(lm, n);
 }
 
-static void output(chiplm *lm, uint32_t first, uint32_t n, float *logits) {
+void chiplm_prepare_head(chiplm *lm, uint32_t first, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
-    const size_t vocabulary = m->vocab_size;
     normalise(lm, lm->output_norm, n);
+    trace_some(lm, -1, "output_norm", lm->h, m->d_model, m->d_model, lm->all + first, n - first);
     quantise(lm, lm->h, m->d_model, m->d_model, lm->all + first, n - first);
-    /* Row b of the product's output belongs to position b of the block, row b - first of logits. Inputs are moved down
+    /* Row b of a product's output belongs to position b of the block, row b - first of logits. Inputs are moved down
      * rather than pointing before the caller's buffer. */
     const size_t stride = lm->inputs.stride;
     for (uint32_t b = first; first > 0 && b < n; b++) {
@@ -193,15 +193,15 @@ static void output(chiplm *lm, uint32_t first, uint32_t n, float *logits) {
                stride / CHIPLM_CHUNK * sizeof *lm->inputs.sums);
         lm->inputs.scales[b - first] = lm->inputs.scales[b];
     }
-    chiplm_multiply(lm, lm->head, 0, m->vocab_size, lm->all, n - first, logits, vocabulary);
+}
+
+chiplm_status chiplm_run_head(chiplm *lm, uint32_t first, uint32_t n, float *logits) {
+    const size_t vocabulary = lm->image.model.vocab_size;
+    chiplm_prepare_head(lm, first, n);
+    chiplm_multiply(lm, lm->head, 0, lm->image.model.vocab_size, lm->all, n - first, logits, vocabulary);
     lm->reads.logits += n - first;
-    for (uint32_t b = first; lm->tracer != NULL && b < n; b++) {
-        const chiplm_step steps[] = {
-            {-1, "output_norm", lm->position + b, lm->h + (size_t)b * m->d_model, m->d_model},
-            {-1, "head", lm->position + b, logits + (b - first) * vocabulary, m->vocab_size},
-        };
-        lm->tracer(lm->tracer_self, &steps[0]);
-        lm->tracer(lm->tracer_self, &steps[1]);
+    for (uint32_t b = first; b < n; b++) {
+        trace_some(lm, -1, "head", logits + (b - first) * vocabulary, 0, lm->image.model.vocab_size, lm->all + b, 1);
     }
     uint32_t top = 0;
     for (size_t i = 0; i < (n - first) * vocabulary; i++) {
@@ -209,6 +209,7 @@ static void output(chiplm *lm, uint32_t first, uint32_t n, float *logits) {
         top = magnitude > top ? magnitude : top;
     }
     lm->finite = lm->finite && top < 0x7f800000U;
+    return lm->finite ? CHIPLM_OK : CHIPLM_ERR_NOT_FINITE;
 }
 
 static void per_layer_embedding(chiplm *lm, uint32_t l, uint32_t n) {
@@ -367,7 +368,7 @@ static void feed_forward(chiplm *lm, uint32_t l, uint32_t n) {
     }
 }
 
-chiplm_status chiplm_run_block(chiplm *lm, const int32_t *ids, uint32_t n, uint32_t first_wanted, float *logits) {
+chiplm_status chiplm_run_block(chiplm *lm, const int32_t *ids, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
     lm->finite = true;
     lm->reads.positions += n;
@@ -381,9 +382,6 @@ chiplm_status chiplm_run_block(chiplm *lm, const int32_t *ids, uint32_t n, uint3
             per_layer_embedding(lm, l, n);
         }
         trace(lm, (int32_t)l, "x", lm->x, m->d_model, m->d_model, n);
-    }
-    if (first_wanted < n) {
-        output(lm, first_wanted, n, logits);
     }
     return lm->finite ? CHIPLM_OK : CHIPLM_ERR_NOT_FINITE;
 }

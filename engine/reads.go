@@ -13,7 +13,7 @@ import (
 type Reads struct {
 	Positions int64   `json:"positions"` // fed
 	Blocks    int64   `json:"blocks"`    // in which they went through the layers
-	Logits    int64   `json:"logits"`    // positions whose logits were computed
+	Logits    int64   `json:"logits"`    // positions whose logits were all computed
 	Rope      int64   `json:"rope"`      // bytes of rotary tables
 	Cache     int64   `json:"cache"`     // bytes of keys and values, with their scales
 	Tensors   []int64 `json:"tensors"`   // bytes of each tensor, in the order of the table
@@ -22,6 +22,10 @@ type Reads struct {
 	// They are counted with a relu gate alone.
 	Open []int64 `json:"open"`
 	Used []int64 `json:"used"`
+
+	Searches     int64    `json:"searches"`      // positions whose best tokens were searched for
+	SearchedRows int64    `json:"searched_rows"` // of the head that these searches read in full
+	BlocksRead   [2]int64 `json:"blocks_read"`   // of the bounds of rows, at both levels
 
 	// Rows of up, and columns of down, that each layer read.
 	UpRows      []int64 `json:"up_rows"`
@@ -51,7 +55,9 @@ func (e *Engine) Reads() (*Reads, error) {
 	m := &e.image.c.model
 	return &Reads{
 		Positions: int64(r.positions), Blocks: int64(r.blocks), Logits: int64(r.logits), Rope: int64(r.rope), Cache: int64(r.cache),
-		Tensors: list(r.tensors, m.n_tensors), Open: list(r.open, m.n_layers), Used: list(r.used, m.n_layers),
+		Searches: int64(r.searches), SearchedRows: int64(r.searched_rows),
+		BlocksRead: [2]int64{int64(r.blocks_read[0]), int64(r.blocks_read[1])},
+		Tensors:    list(r.tensors, m.n_tensors), Open: list(r.open, m.n_layers), Used: list(r.used, m.n_layers),
 		UpRows: list(r.up_rows, m.n_layers), DownColumns: list(r.down_columns, m.n_layers),
 	}, nil
 }

@@ -94,9 +94,49 @@ uint64_t chiplm_random(uint64_t *random) {
     return z ^ (z >> 31);
 }
 
+/* The weight of place i: exp((logit_i - logit_0) / temperature). order is null when the logits are in order already. */
+static float weight(const float *logits, const int32_t *order, uint32_t i, float temperature) {
+    const float best = order == NULL ? logits[0] : logits[order[0]];
+    return chiplm_exp(((order == NULL ? logits[i] : logits[order[i]]) - best) / temperature);
+}
+
+/* Draws a place among n. The weights are computed twice rather than kept, so that no scratch is needed. */
+static uint32_t draw(const float *logits, const int32_t *order, uint32_t n, float temperature, uint64_t *random) {
+    float lanes[8] = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        lanes[i % 8] += weight(logits, order, i, temperature);
+    }
+    const float threshold = ((float)(chiplm_random(random) >> 40) * 0x1p-24f) * chiplm_join8(lanes);
+    float running = 0.0f;
+    uint32_t chosen = 0;
+    for (; chosen + 1 < n; chosen++) {
+        running += weight(logits, order, chosen, temperature);
+        if (running > threshold) {
+            break;
+        }
+    }
+    return chosen;
+}
+
+static bool is_temperature(float t) { return t >= 0.0f && chiplm_finite(t); }
+
+chiplm_status chiplm_draw(const float *logits, uint32_t n, float temperature, uint64_t *random, uint32_t *index) {
+    if (!is_temperature(temperature)) {
+        return CHIPLM_ERR_TEMPERATURE;
+    }
+    if (logits == NULL || n == 0 || index == NULL || (random == NULL && temperature > 0.0f)) {
+        return CHIPLM_ERR_ARGUMENT;
+    }
+    if (!all_finite(logits, n)) {
+        return CHIPLM_ERR_NOT_FINITE;
+    }
+    *index = temperature > 0.0f ? draw(logits, NULL, n, temperature, random) : 0;
+    return CHIPLM_OK;
+}
+
 chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, uint32_t k, uint64_t *random,
                             int32_t *order, int32_t *id) {
-    if (!(temperature >= 0.0f) || !chiplm_finite(temperature)) {
+    if (!is_temperature(temperature)) {
         return CHIPLM_ERR_TEMPERATURE;
     }
     if (temperature == 0.0f) {
@@ -112,22 +152,7 @@ chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, 
     if (status != CHIPLM_OK) {
         return status;
     }
-    /* The weights are computed twice rather than kept, so that no more scratch is needed. */
-    const float best = logits[order[0]];
-    float lanes[8] = {0};
-    for (uint32_t i = 0; i < k; i++) {
-        lanes[i % 8] += chiplm_exp((logits[order[i]] - best) / temperature);
-    }
-    const float threshold = ((float)(chiplm_random(random) >> 40) * 0x1p-24f) * chiplm_join8(lanes);
-    float running = 0.0f;
-    uint32_t chosen = 0;
-    for (; chosen + 1 < k; chosen++) {
-        running += chiplm_exp((logits[order[chosen]] - best) / temperature);
-        if (running > threshold) {
-            break;
-        }
-    }
-    *id = order[chosen];
+    *id = order[draw(logits, order, k, temperature, random)];
     return CHIPLM_OK;
 }
 

@@ -68,6 +68,9 @@ const char *chiplm_status_text(chiplm_status status) {
                "export again, and build without -ffast-math and with -ffp-contract=off";
     case CHIPLM_ERR_TEMPERATURE:
         return "the temperature must be 0 (the best token always) or a positive number; try 0.8";
+    case CHIPLM_ERR_CLUSTERS:
+        return "the clusters of the head are missing or contradict the model: export the image again with clusters, or "
+               "search in full";
     case CHIPLM_STATUS_COUNT:
         break;
     }

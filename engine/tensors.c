@@ -2,6 +2,7 @@
  * with it. */
 #include "image.h"
 
+#include "head.h"
 #include "numerics.h"
 
 /* ------------------------------------------------------------------------------------------------ the implied list */
@@ -24,6 +25,11 @@ static const char *const part_names[] = {
     [CHIPLM_PLE_TABLE] = "ple_table",
     [CHIPLM_OUTPUT_NORM] = "output_norm",
     [CHIPLM_HEAD] = "head",
+    [CHIPLM_HEAD_ROTATION] = "head_rotation",
+    [CHIPLM_HEAD_BOUNDS] = "head_bounds",
+    [CHIPLM_HEAD_BLOCKS_0] = "head_blocks.0",
+    [CHIPLM_HEAD_BLOCKS_1] = "head_blocks.1",
+    [CHIPLM_HEAD_ORDER] = "head_order",
 };
 
 /* Whether a model has a part at all. */
@@ -40,6 +46,12 @@ static bool has(const chiplm_model *m, chiplm_part part) {
         return m->ple_dim > 0;
     case CHIPLM_HEAD:
         return m->tied == 0;
+    case CHIPLM_HEAD_ROTATION:
+    case CHIPLM_HEAD_BOUNDS:
+    case CHIPLM_HEAD_BLOCKS_0:
+    case CHIPLM_HEAD_BLOCKS_1:
+    case CHIPLM_HEAD_ORDER:
+        return m->clusters > 0;
     default:
         return true;
     }
@@ -64,7 +76,7 @@ static uint32_t count(const chiplm_model *m, chiplm_part first, chiplm_part end)
 }
 
 uint32_t chiplm_count_tensors(const chiplm_model *m) {
-    return count(m, CHIPLM_LAYER_PARTS, CHIPLM_HEAD + 1) + m->n_layers * count(m, 0, CHIPLM_LAYER_PARTS);
+    return count(m, CHIPLM_LAYER_PARTS, CHIPLM_PARTS) + m->n_layers * count(m, 0, CHIPLM_LAYER_PARTS);
 }
 
 static void append(char name[48], const char *text) {
@@ -102,7 +114,7 @@ chiplm_expected chiplm_expect(const chiplm_model *m, uint32_t index) {
         append_number(e.name, e.layer);
         append(e.name, ".");
     } else {
-        e.part = nth(m, index - before - per_layer * m->n_layers, CHIPLM_OUTPUT_NORM, CHIPLM_HEAD + 1);
+        e.part = nth(m, index - before - per_layer * m->n_layers, CHIPLM_OUTPUT_NORM, CHIPLM_PARTS);
     }
     append(e.name, part_names[e.part]);
     switch (e.part) {
@@ -110,15 +122,15 @@ chiplm_expected chiplm_expect(const chiplm_model *m, uint32_t index) {
     case CHIPLM_FFN_NORM:
     case CHIPLM_PLE_NORM:
     case CHIPLM_OUTPUT_NORM:
-        e.is_float = true;
+        e.kind = CHIPLM_FLOATS;
         break;
     case CHIPLM_PLE_PROJECTION_NORM:
         e.columns = m->ple_dim;
-        e.is_float = true;
+        e.kind = CHIPLM_FLOATS;
         break;
     case CHIPLM_ROUTER:
         e.rows = m->experts;
-        e.is_float = true;
+        e.kind = CHIPLM_FLOATS;
         break;
     case CHIPLM_QKV:
         e.rows = 3 * d;
@@ -152,6 +164,26 @@ chiplm_expected chiplm_expect(const chiplm_model *m, uint32_t index) {
     case CHIPLM_HEAD:
         e.rows = m->vocab_size;
         break;
+    case CHIPLM_HEAD_ROTATION:
+        e.rows = d;
+        break;
+    case CHIPLM_HEAD_BOUNDS:
+        e.columns = (uint32_t)chiplm_bounds_bytes(m);
+        e.kind = CHIPLM_BYTES;
+        break;
+    case CHIPLM_HEAD_BLOCKS_0:
+    case CHIPLM_HEAD_BLOCKS_1:
+        e.rows = m->vocab_size;
+        e.columns = 16;
+        e.kind = CHIPLM_BYTES;
+        break;
+    case CHIPLM_HEAD_ORDER: /* rows of four ids */
+        e.rows = (m->vocab_size + 3) / 4;
+        e.columns = 16;
+        e.kind = CHIPLM_BYTES;
+        break;
+    case CHIPLM_PARTS:
+        break;
     }
     return e;
 }
@@ -177,7 +209,7 @@ static chiplm_tensor read_entry(const chiplm_image *image, uint32_t index) {
     };
     memcpy(t.name, p, sizeof t.name);
     t.codes = (chiplm_span){image->file.at + chiplm_get64(p + 72), (size_t)chiplm_get64(p + 80)};
-    if (t.bits != 32) {
+    if (t.scale_type != 0) {
         t.groups = t.group == 0 ? 1 : (t.columns + t.group - 1) / t.group;
         t.scales = (chiplm_span){image->file.at + chiplm_get64(p + 88), (size_t)chiplm_get64(p + 96)};
     }
@@ -224,17 +256,18 @@ static chiplm_status check_entry(const chiplm_image *image, uint32_t index, chip
     if (bits != 2 && bits != 4 && bits != 8 && bits != 32) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, bits, 4);
     }
-    if (bits == 32 && !want.is_float) {
+    const bool coded = want.kind == CHIPLM_CODES;
+    if (bits == 32 && coded) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_FLOAT, want.name, bits, 4);
     }
-    if (bits != 32 && want.is_float) {
-        return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, bits, 32);
+    if (!coded && bits != (want.kind == CHIPLM_FLOATS ? 32U : 8U)) {
+        return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, bits, want.kind == CHIPLM_FLOATS ? 32 : 8);
     }
-    if (bits == 32 ? group != 0 : (group != 0 && group != 32 && group != 64 && group != 128)) {
+    if (coded ? (group != 0 && group != 32 && group != 64 && group != 128) : group != 0) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, group, 0);
     }
-    if (bits == 32 ? scale != 0 : (scale != CHIPLM_F32 && scale != CHIPLM_F16)) {
-        return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, scale, bits == 32 ? 0 : CHIPLM_F32);
+    if (coded ? (scale != CHIPLM_F32 && scale != CHIPLM_F16) : scale != 0) {
+        return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, scale, coded ? CHIPLM_F32 : 0);
     }
     if (tier > CHIPLM_TIER_FLASH) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_BITS, want.name, tier, CHIPLM_TIER_FLASH);
@@ -262,14 +295,14 @@ static chiplm_status check_entry(const chiplm_image *image, uint32_t index, chip
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_RANGE, want.name, chiplm_get64(p + 72), 0);
     }
     uint64_t scale_bytes = 0;
-    if (bits != 32) {
+    if (coded) {
         const uint64_t groups = group == 0 ? 1 : ((uint64_t)columns + group - 1) / group;
         scale_bytes = rows * groups * (scale == CHIPLM_F32 ? 4U : 2U);
     }
     if (chiplm_get64(p + 96) != scale_bytes) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_RANGE, want.name, chiplm_get64(p + 96), scale_bytes);
     }
-    if (bits == 32 ? chiplm_get64(p + 88) != 0 : !inside(image, chiplm_get64(p + 88), scale_bytes)) {
+    if (!coded ? chiplm_get64(p + 88) != 0 : !inside(image, chiplm_get64(p + 88), scale_bytes)) {
         return chiplm_fail(fault, CHIPLM_ERR_TENSOR_RANGE, want.name, chiplm_get64(p + 88), 0);
     }
     if (!apart(chiplm_get64(p + 72), code_bytes, chiplm_get64(p + 88), scale_bytes)) {
@@ -384,10 +417,16 @@ chiplm_status chiplm_check_tensors(const chiplm_image *image, chiplm_fault *faul
     }
     for (uint32_t i = 0; i < m->n_tensors; i++) {
         const chiplm_tensor t = read_entry(image, i);
-        const chiplm_status status = t.bits == 32 ? check_floats(&t, fault) : check_codes(&t, fault);
+        const chiplm_kind kind = chiplm_expect(m, i).kind;
+        chiplm_status status = CHIPLM_OK;
+        if (kind == CHIPLM_FLOATS) {
+            status = check_floats(&t, fault);
+        } else if (kind == CHIPLM_CODES) {
+            status = check_codes(&t, fault);
+        }
         if (status != CHIPLM_OK) {
             return status;
         }
     }
-    return CHIPLM_OK;
+    return m->clusters > 0 ? chiplm_check_clusters(image, fault) : CHIPLM_OK;
 }
