@@ -27,7 +27,7 @@ test: setup
 # compile it for this machine.
 arm64:
 	@./setup.sh arm64
-	$(ARM64) ./qat/... ./arch/...
+	$(ARM64) ./qat/... ./arch/... ./export/clusters
 	$(ARM64) -skip '^TestCore' ./engine
 	$(ARM64) -run '^(TestTrainingGivesTheSameBytesEverywhere|TestGoldenLosses)$$' ./train
 

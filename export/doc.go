@@ -6,7 +6,8 @@
 // [BuildImage] quantises the weights, computes a golden with the training graph in its exact mode, plans the placement
 // and encodes the image. [Command] is `chiplm export`: it writes a folder with the image, its placement, sizes and
 // golden, lets the C engine run the golden, and puts the folder under its final name only when every bit agrees.
-// [ImageCommand] is `chiplm image`. Subpackages: image (the file format), targets (chips), placement (the planner).
+// [ImageCommand] is `chiplm image`. Subpackages: image (the file format), targets (chips), placement (the planner),
+// clusters (the output layer that reads a part of its rows).
 //
 // # Caveats
 //
