@@ -92,6 +92,9 @@ func checkPadding(f *File) error {
 func checkCodes(f *File) error {
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
+		if t.Raw() {
+			continue // any byte may stand there
+		}
 		width := t.Stride() * 8 / t.Bits // columns with the padding
 		for r := range t.StoredRows() {
 			for c := range width {
@@ -149,6 +152,7 @@ func checkConfig(f *File) error {
 	}
 	want := SizesOf(c)
 	want.TokenizerHash, want.ModelHash = f.Sizes.TokenizerHash, f.Sizes.ModelHash
+	want.Clusters, want.TensorCount = f.Sizes.Clusters, len(f.Tensors)
 	if want != f.Sizes {
 		return fmt.Errorf("%w: it implies %+v, the image has %+v", ErrConfig, want, f.Sizes)
 	}

@@ -23,6 +23,7 @@ func (s *Sizes) validate() error {
 		{"vocab_size", s.VocabSize, 1, maxVocab}, {"d_model", s.DModel, 2, maxWidth}, {"n_layers", s.NLayers, 1, maxLayers},
 		{"n_heads", s.NHeads, 1, maxWidth}, {"d_ff", s.DFF, 1, maxWidth}, {"context_length", s.ContextLength, 1, maxWidth},
 		{"ple_dim", s.PLEDim, 0, maxWidth}, {"experts", s.Experts, 1, maxExpert},
+		{"clusters", s.Clusters, 0, min(s.VocabSize, maxClusters)},
 	} {
 		if c.v < c.least || c.v > c.top {
 			return fmt.Errorf("%w: %s is %d, must lie in %d to %d", ErrSizes, c.name, c.v, c.least, c.top)
@@ -49,8 +50,15 @@ func (s *Sizes) validate() error {
 	return nil
 }
 
-// validFormat checks bits, group, scale type and tier of a tensor.
-func (t *Tensor) validFormat() error {
+// validFormat checks bits, group, scale type and tier of a tensor, which holds bytes or numbers.
+func (t *Tensor) validFormat(isBytes bool) error {
+	if isBytes {
+		if t.Bits != 8 || t.ScaleType != ScaleNone || t.Group != 0 || t.Tier >= Tiers {
+			return fmt.Errorf("%d bits, scale type %d, group %d, tier %d; bytes have 8, 0, 0 and a tier of 0 to 2",
+				t.Bits, t.ScaleType, t.Group, uint32(t.Tier))
+		}
+		return nil
+	}
 	switch t.Bits {
 	case 2, 4, 8:
 		if t.ScaleType != ScaleF32 && t.ScaleType != ScaleF16 {

@@ -16,7 +16,7 @@ const (
 	BlockBytes   = 16 // of packed codes
 	TailBytes    = 64 // padding after the last section, so that vector loads may run past the end
 	SectionBytes = 32 // of an entry of the section table
-	sizesBytes   = 128
+	sizesBytes   = 192
 	tensorBytes  = 128
 	nameBytes    = 48
 )
@@ -71,7 +71,7 @@ func (t *Tier) UnmarshalText(b []byte) error {
 
 // Scale types of the tensor table.
 const (
-	ScaleNone uint32 = 0 // 32-bit tensors
+	ScaleNone uint32 = 0 // 32-bit tensors, and bytes
 	ScaleF32  uint32 = 1
 	ScaleF16  uint32 = 2
 )
@@ -80,7 +80,7 @@ const (
 type Model struct {
 	Sizes     Sizes
 	Config    []byte    // the resolved configuration, YAML
-	Tensors   []Tensor  // in the order of configs.Tensors
+	Tensors   []Tensor  // in the order of configs.Tensors, then of HeadTensors
 	Rope      []float32 // cosines [context_length, d/2], then sines
 	Tokenizer []byte    // the TOKN section
 	Golden    Golden
@@ -105,6 +105,7 @@ type Sizes struct {
 	PLETable      float32            `json:"ple_c_t"` // c_t
 	PLEHalf       float32            `json:"ple_c_h"` // c_h
 	TensorCount   int                `json:"tensors"`
+	Clusters      int                `json:"clusters"` // of the head's rows; 0: it is read in full
 	TokenizerHash [32]byte           `json:"-"` // SHA-256 of tokenizer.json
 	ModelHash     [32]byte           `json:"-"` // SHA-256 of model.safetensors
 }
@@ -184,7 +185,12 @@ func (t *Tensor) Stride() int { return Stride(t.Bits, t.StoredCols()) }
 func (t *Tensor) codesBytes() int64 { return int64(t.StoredRows()) * int64(t.Stride()) }
 
 // Groups is the number of scales per row.
-func (t *Tensor) Groups() int { return Groups(t.Bits, t.Group, t.Cols) }
+func (t *Tensor) Groups() int {
+	if t.ScaleType == ScaleNone {
+		return 0
+	}
+	return Groups(t.Bits, t.Group, t.Cols)
+}
 
 // StoredBytes is what the tensor occupies: codes and scales.
 func (t *Tensor) StoredBytes() int64 { return t.codesBytes() + t.scaleBytes() }
@@ -228,7 +234,7 @@ func Groups(bits, group, cols int) int {
 // ScaleTypeOf is the number of a scale type in the tensor table.
 func ScaleTypeOf(q configs.WeightQuant) uint32 {
 	switch {
-	case q.Bits == 32:
+	case q.Bits == 32, q.Scale == "":
 		return ScaleNone
 	case q.Scale == configs.ScaleF16:
 		return ScaleF16

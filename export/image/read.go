@@ -261,12 +261,16 @@ func readSizes(f *File) error {
 	s.TensorCount = int(le.Uint32(b[60:]))
 	copy(s.TokenizerHash[:], b[64:])
 	copy(s.ModelHash[:], b[96:])
+	s.Clusters = int(le.Uint32(b[128:]))
+	if !zero(b[132:]) {
+		return fmt.Errorf("%w: MODL, bytes 132 to 191", ErrReserved)
+	}
 	return s.validate()
 }
 
 func readTensors(f *File) error {
 	s := &f.Sizes
-	want := s.config().Tensors()
+	want := s.tensors()
 	table := f.Raw("TENS")
 	if s.TensorCount != len(want) || len(table) != len(want)*tensorBytes {
 		return fmt.Errorf("%w: %d tensors in %d bytes, the sizes ask for %d in %d",
@@ -294,7 +298,7 @@ func readTensors(f *File) error {
 		case !zero(e[116:]):
 			return fmt.Errorf("%w: tensor %s", ErrReserved, w.Name)
 		}
-		if err := t.validFormat(); err != nil {
+		if err := t.validFormat(IsBytes(w)); err != nil {
 			return bad("%v", err)
 		}
 		// Norms and routers are float32 always; the C engine reads them as such.

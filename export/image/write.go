@@ -98,7 +98,7 @@ func encodable(m *Model) error {
 	if err := s.validate(); err != nil {
 		return bad("%v", err)
 	}
-	want := s.config().Tensors()
+	want := s.tensors()
 	if len(m.Tensors) != len(want) {
 		return bad("%d tensors given, the sizes ask for %d", len(m.Tensors), len(want))
 	}
@@ -111,7 +111,7 @@ func encodable(m *Model) error {
 		if len(t.Name) >= nameBytes {
 			return bad("tensor name %q is longer than %d bytes", t.Name, nameBytes-1)
 		}
-		if err := t.validFormat(); err != nil {
+		if err := t.validFormat(IsBytes(want[i])); err != nil {
 			return bad("tensor %s: %v", t.Name, err)
 		}
 		if t.Block != 0 && (t.Block != s.DModel || !strings.HasSuffix(t.Name, "."+configs.Down)) {
@@ -164,7 +164,9 @@ func appendSizes(b []byte, s *Sizes) []byte {
 	}
 	b = le.AppendUint32(b, uint32(s.TensorCount))
 	b = append(b, s.TokenizerHash[:]...)
-	return append(b, s.ModelHash[:]...)
+	b = append(b, s.ModelHash[:]...)
+	b = le.AppendUint32(b, uint32(s.Clusters))
+	return append(b, make([]byte, 60)...)
 }
 
 func appendGolden(b []byte, g *Golden) []byte {
