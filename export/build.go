@@ -23,6 +23,7 @@ var ErrNotQuantised = errors.New("the model is not quantised")
 type Options struct {
 	Target    *targets.Target // nil: the built-in host
 	Overrides Overrides       // quantise otherwise than trained
+	Clusters  int             // of the head's rows, so that it can be read in part: NoClusters, AutoClusters or a number
 }
 
 // Built is an image in memory with what was learnt on the way.
@@ -33,6 +34,7 @@ type Built struct {
 	Tokenizer    *bpe.Tokenizer
 	Target       *targets.Target
 	Layout       *placement.Layout
+	Head         *placement.Head // what the model's own text reads of a clustered head; nil without clusters
 	PostTraining bool     // the weights were not trained with this quantisation
 	Notes        []string // one sentence each, for the user
 }
@@ -70,6 +72,18 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 	if b.Bytes, err = image.Encode(b.Model); err != nil {
 		return nil, err
 	}
+	if opt.Clusters != NoClusters {
+		head, err := headMatrix(b.Config, ck.Tensors)
+		if err != nil {
+			return nil, err
+		}
+		if err := b.addClusters(ctx, opt.Clusters, head, b.Bytes); err != nil {
+			return nil, fmt.Errorf("clusters of the head: %w", err)
+		}
+		if b.Bytes, err = image.Encode(b.Model); err != nil {
+			return nil, err
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -77,7 +91,7 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 	if err != nil {
 		return nil, err
 	}
-	if b.Layout, err = placement.Plan(b.Config, b.Target, buffers, int64(len(b.Bytes))); err != nil {
+	if b.Layout, err = placement.Plan(b.Config, b.Target, buffers, int64(len(b.Bytes)), b.Head); err != nil {
 		return nil, err
 	}
 	for i := range b.Model.Tensors {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/placement"
 	"github.com/chiplm/chiplm/export/targets"
 )
@@ -18,6 +20,7 @@ import (
 // Command is `chiplm export`.
 func Command() *cobra.Command {
 	var target, out, root string
+	var clusters string
 	var asJSON bool
 	var over Overrides
 	c := &cobra.Command{
@@ -69,7 +72,11 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 					return err
 				}
 			}
-			b, err := BuildImage(cmd.Context(), ck, Options{Target: chip, Overrides: over})
+			n, err := clusterCount(clusters)
+			if err != nil {
+				return err
+			}
+			b, err := BuildImage(cmd.Context(), ck, Options{Target: chip, Overrides: over, Clusters: n})
 			if err != nil {
 				return err
 			}
@@ -95,9 +102,23 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 	c.Flags().StringVar(&root, "runs", checkpoints.DefaultRoot, "folder of the runs")
 	c.Flags().StringSliceVar(&over.Bits, "bits", nil, "quantise after training: bits 2, 4 or 8, or CLASS=BITS")
 	c.Flags().StringSliceVar(&over.Group, "group", nil, "quantise after training: columns that share a scale, or CLASS=COLUMNS")
+	c.Flags().StringVar(&clusters, "clusters", "auto",
+		"clusters of the output layer, so that a token reads a part of it: a `NUMBER`, 0 for none, or auto (256 from 1,024 tokens on)")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(c, "target", cobra.ShellCompDirectiveDefault, targets.Builtin()) // or a file
 	return c
+}
+
+// clusterCount reads the flag --clusters.
+func clusterCount(s string) (int, error) {
+	if s == "auto" {
+		return AutoClusters, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return 0, usage.Errorf("--clusters %q: a number of clusters, 0 for none, or auto", s)
+	}
+	return n, nil
 }
 
 // complete offers the values of a flag to the shell.

@@ -120,7 +120,7 @@ func (i *imageInfo) print(w io.Writer) error {
 		if t.Group == 0 {
 			group = "row"
 		}
-		if t.Bits == 32 {
+		if t.Scale == "" {
 			group, scale = "-", "-"
 		}
 		fmt.Fprintf(tw, "%s\t%d x %d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.Rows, t.Cols, t.Bits, group, scale, t.Tier,

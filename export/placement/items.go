@@ -15,6 +15,8 @@
 package placement
 
 import (
+	"math"
+
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/export/image"
 )
@@ -34,12 +36,20 @@ type Item struct {
 // Heat is the number of times a token reads a byte of the item.
 func (i Item) Heat() float64 { return i.ReadBytes / float64(max(i.Bytes, 1)) }
 
-// table reports whether a token reads single rows only.
-func (i Item) table() bool { return i.RowReads > 0 && i.Weights == 0 }
+// table reports whether a token reads one row only, which has at most two parts.
+func (i Item) table() bool { return i.RowReads > 0 && i.RowReads <= 2 && i.Weights == 0 }
 
-// Items lists the tensors of a model, in their order, with what a token reads of them: a matrix whole, an expert with
-// the share 1/E, a table one row. The tied embedding is read whole as the head, and a row of it as the embedding.
-func Items(c *configs.Config) []Item {
+// Head is what a search of a clustered head reads for a token, on average. It depends on the text and is measured.
+type Head struct {
+	Clusters int        `json:"clusters"`
+	Blocks   [2]float64 `json:"blocks"` // bounds of rows, at both levels
+	Rows     float64    `json:"rows"`   // read in full
+}
+
+// Items lists the tensors of a model's image, in their order, with what a token reads of them: a matrix whole, an expert
+// with the share 1/E, a table one row. The tied embedding is read whole as the head, and a row of it as the embedding;
+// with clusters, head says how much of it is read, and their tensors follow. head is nil without.
+func Items(c *configs.Config, head *Head) []Item {
 	var out []Item
 	for _, t := range c.Budget().Tensors {
 		row := float64(t.Codes+t.Scales) / float64(t.Rows())
@@ -53,6 +63,42 @@ func Items(c *configs.Config) []Item {
 			if t.Scales > 0 {
 				it.RowReads = 2 // the row's codes, and its scales elsewhere
 			}
+		}
+		if head != nil && t.Products > 0 && (t.Class == configs.ClassHead || t.Class == configs.ClassEmbedding) {
+			it.RowBytes += head.Rows * row
+			it.RowReads += int(math.Round(head.Rows)) * max(it.RowReads, 1)
+			it.ReadBytes, it.Weights = it.RowBytes, head.Rows*float64(t.Cols())
+		}
+		out = append(out, it)
+	}
+	if head != nil {
+		out = append(out, head.items(c)...)
+	}
+	return out
+}
+
+// items are the tensors of the clusters: rotation and bounds are read whole, blocks and ids as the search needs them.
+func (h *Head) items(c *configs.Config) []Item {
+	var out []Item
+	for _, t := range image.HeadTensors(c.VocabSize, c.DModel, h.Clusters) {
+		stored := image.Tensor{Rows: t.Rows(), Cols: t.Cols(), Bits: t.Quant.Bits, ScaleType: image.ScaleTypeOf(t.Quant)}
+		it := Item{Name: t.Name, Class: t.Class, Bits: t.Quant.Bits, ReadBytes: float64(stored.StoredBytes())}
+		row := float64(stored.Stride())
+		switch t.Name {
+		case image.HeadRotation:
+			it.Weights = float64(t.Len())
+			it.Bytes = align(int64(stored.Rows*stored.Stride()), image.Align) + align(stored.StoredBytes()-int64(stored.Rows*stored.Stride()), image.Align)
+		case image.HeadBlocks0, image.HeadBlocks1: // 30 codes of 4 bits
+			n := h.Blocks[0]
+			if t.Name == image.HeadBlocks1 {
+				n = h.Blocks[1]
+			}
+			it.ReadBytes, it.Weights, it.Bits = n*row, n*image.BlockLanes, 4
+		case image.HeadOrder:
+			it.ReadBytes, it.RowBytes, it.RowReads = h.Rows*row, h.Rows*row, max(1, int(math.Round(h.Rows)))
+		}
+		if it.Bytes == 0 {
+			it.Bytes = align(stored.StoredBytes(), image.Align)
 		}
 		out = append(out, it)
 	}

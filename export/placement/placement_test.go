@@ -31,7 +31,7 @@ func esp32s3(t *testing.T) *targets.Target {
 
 func plan(t *testing.T, c *configs.Config, b Buffers, imageBytes int64) *Layout {
 	t.Helper()
-	l, err := Plan(c, esp32s3(t), b, imageBytes)
+	l, err := Plan(c, esp32s3(t), b, imageBytes, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func plan(t *testing.T, c *configs.Config, b Buffers, imageBytes int64) *Layout 
 // Counted by hand from the shapes: 4 bits and a float per 64 columns are 0.5625 bytes a weight.
 func TestItems(t *testing.T) {
 	by := map[string]Item{}
-	for _, i := range Items(combo()) {
+	for _, i := range Items(combo(), nil) {
 		by[i.Name] = i
 	}
 	for _, w := range []struct {
@@ -69,7 +69,7 @@ func TestItems(t *testing.T) {
 	c := combo()
 	c.Experts, c.TieEmbeddings = 4, false
 	by = map[string]Item{}
-	for _, i := range Items(c) {
+	for _, i := range Items(c, nil) {
 		by[i.Name] = i
 	}
 	if g := by["layers.1.gate"]; g.Bytes != 4*23040 || g.ReadBytes != 23040 || g.Heat() != 0.25 {
@@ -152,12 +152,12 @@ func TestRefusals(t *testing.T) {
 		if c.name == "weights" {
 			target.Buffers.Cache = image.SRAM
 		}
-		_, err := Plan(cfg, target, c.b, c.image)
+		_, err := Plan(cfg, target, c.b, c.image, nil)
 		if !errors.Is(err, ErrFit) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v\nwant %s", c.name, err, c.want)
 		}
 	}
-	if _, err := Plan(combo(), esp32s3(t), Buffers{Arena: 280000, Logits: 6720, Cache: 1}, 15663104); err != nil {
+	if _, err := Plan(combo(), esp32s3(t), Buffers{Arena: 280000, Logits: 6720, Cache: 1}, 15663104, nil); err != nil {
 		t.Errorf("a model that just fits: %v", err)
 	}
 }
@@ -166,7 +166,7 @@ func TestRefusals(t *testing.T) {
 func TestSpill(t *testing.T) {
 	target := esp32s3(t)
 	target.Memories[1].Usable = 600000
-	l, err := Plan(combo(), target, Buffers{Arena: 70000, Cache: 442368}, 3<<20)
+	l, err := Plan(combo(), target, Buffers{Arena: 70000, Cache: 442368}, 3<<20, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +192,7 @@ func TestCostPublishedFullHead(t *testing.T) {
 	}
 	b := EstimateBuffers(c, 1)
 	b.Arena, b.Logits = 286720-210000, 0
-	l, err := Plan(c, esp32s3(t), b, 15_400_000)
+	l, err := Plan(c, esp32s3(t), b, 15_400_000, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

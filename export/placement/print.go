@@ -28,7 +28,11 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 			m.Pages, digits.Comma(m.PageBytes), m.App, m.PSRAM, m.Image, m.Free)
 	}
 	c := l.Cost
-	fmt.Fprintf(&b, "\nEstimated by a model, not measured (full head, every neuron read):\n")
+	head := "full head"
+	if h := l.Head; h != nil {
+		head = fmt.Sprintf("%.0f of the head's rows", h.Rows)
+	}
+	fmt.Fprintf(&b, "\nEstimated by a model, not measured (%s, every neuron read):\n", head)
 	fmt.Fprintf(&b, "  %.2f ms at the start, %.2f in the middle, %.2f at the end of the context; %.1f tokens a second\n",
 		c.StartMs, c.MiddleMs, c.EndMs, c.PerSec)
 	fmt.Fprintf(&b, "\nA token in the middle of the context, in ms; reading and computing overlap, the longer counts:\n\n")
