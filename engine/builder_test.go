@@ -7,10 +7,12 @@ import (
 	"hash/crc32"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/export/clusters"
 	"github.com/chiplm/chiplm/qat"
 )
 
@@ -22,6 +24,7 @@ type testModel struct {
 	floats   map[string][]float32   // norms and routers
 	cos, sin []float32              // [context_length, d/2]
 	byRows   bool                   // no tensor is stored transposed
+	clusters *clusters.Clusters     // of the head; or nil
 	tracing  *Tracing               // of forward; or nil
 	position int                    // where forward is
 }
@@ -108,6 +111,80 @@ func transpose(q *qat.Matrix, block int) (codes, scales []byte, stride int) {
 	return codes, scales, stride
 }
 
+// cluster makes the image's head one that can be read in part.
+func (m *testModel) cluster(tb testing.TB, n int) {
+	tb.Helper()
+	c, err := clusters.Make(m.head(), clusters.Options{Count: n, Seed: 1})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	m.clusters = c
+	m.matrices["head_rotation"] = c.Rotation
+}
+
+// head is the quantised head.
+func (m *testModel) head() *qat.Matrix {
+	if q := m.matrices[configs.Head]; q != nil {
+		return q
+	}
+	return m.matrices[configs.TokenEmbedding]
+}
+
+// headTensors are the tensors of the clusters, in their order.
+func (m *testModel) headTensors() []configs.Tensor {
+	if m.clusters == nil {
+		return nil
+	}
+	v, d := m.cfg.VocabSize, m.cfg.DModel
+	rotation := configs.WeightQuant{Bits: 8, Scale: configs.ScaleF32}
+	raw := configs.WeightQuant{Bits: 8}
+	return []configs.Tensor{
+		{Name: "head_rotation", Shape: []int{d, d}, Quant: rotation},
+		{Name: "head_bounds", Shape: []int{len(m.headBytes("head_bounds"))}, Quant: raw},
+		{Name: "head_blocks.0", Shape: []int{v, 16}, Quant: raw},
+		{Name: "head_blocks.1", Shape: []int{v, 16}, Quant: raw},
+		{Name: "head_order", Shape: []int{(v + 3) / 4, 16}, Quant: raw},
+	}
+}
+
+// headBytes is what docs/image.md puts into such a tensor; nil for one that holds numbers.
+func (m *testModel) headBytes(name string) []byte {
+	c := m.clusters
+	if c == nil {
+		return nil
+	}
+	switch name {
+	case "head_blocks.0":
+		return slices.Clone(c.Levels[0].Blocks)
+	case "head_blocks.1":
+		return slices.Clone(c.Levels[1].Blocks)
+	case "head_order":
+		var b []byte
+		for _, id := range c.Order {
+			b = le.AppendUint32(b, uint32(id))
+		}
+		return b
+	case "head_bounds":
+		b := floatBytes(c.RowNorm, c.NormStep, c.BoxSteps[0], c.BoxSteps[1], c.BoxSteps[2], 0, 0, 0)
+		b = append(b, floatBytes(c.Weights...)...)
+		for _, l := range c.Levels {
+			b = append(b, floatBytes(l.NormStep, 0)...)
+			for _, d := range l.Dims {
+				b = le.AppendUint32(b, uint32(d))
+			}
+			b = append(append(b, floatBytes(l.Steps[:]...)...), floatBytes(l.Weights...)...)
+		}
+		for _, x := range c.Boxes {
+			b = append(b, byte(x.Low[0]), byte(x.Low[1]), byte(x.Low[2]), byte(x.High[0]), byte(x.High[1]), byte(x.High[2]), x.Norm, 0)
+		}
+		for _, f := range c.First {
+			b = le.AppendUint32(b, uint32(f))
+		}
+		return b
+	}
+	return nil
+}
+
 // field is a place in an image: where the tests of hostile images strike.
 type field struct {
 	name   string
@@ -163,22 +240,31 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 	modl = le.AppendUint32(le.AppendUint32(modl, act), flags)
 	ce, ct, ch := m.pleScales()
 	modl = append(modl, floatBytes(float32(cfg.NormEps), m.scoreScale(), ce, ct, ch)...)
-	modl = le.AppendUint32(modl, uint32(len(m.tensors)))
+	modl = le.AppendUint32(modl, uint32(len(m.tensors)+len(m.headTensors())))
 	for i := range 64 {
 		modl = append(modl, byte(i))
 	}
-	modl = append(modl, make([]byte, 64)...)
+	if m.clusters != nil {
+		modl = le.AppendUint32(modl, uint32(m.clusters.Count()))
+	} else {
+		modl = le.AppendUint32(modl, 0)
+	}
+	modl = append(modl, make([]byte, 60)...)
 
 	// DATA, in an order other than the table's, and the table
-	data, table := []byte{}, make([]byte, 128*len(m.tensors))
-	for n := range m.tensors {
-		i := len(m.tensors) - 1 - n
-		t := m.tensors[i]
+	tensors := append(m.tensors[:len(m.tensors):len(m.tensors)], m.headTensors()...)
+	data, table := []byte{}, make([]byte, 128*len(tensors))
+	for n := range tensors {
+		i := len(tensors) - 1 - n
+		t := tensors[i]
 		entry := table[128*i:]
 		copy(entry[:47], t.Name)
 		var codes, scales []byte
 		var stride, scale int
-		if q := m.matrices[t.Name]; q != nil {
+		if raw := m.headBytes(t.Name); raw != nil {
+			stride = (t.Cols() + 15) / 16 * 16
+			codes = append(raw, make([]byte, t.Rows()*stride-len(raw))...)
+		} else if q := m.matrices[t.Name]; q != nil {
 			codes, scales = q.PackCodes(), q.PackScales()
 			stride = qat.Stride(t.Quant, t.Cols())
 			if m.transposed(t) {
@@ -267,7 +353,7 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 		le.PutUint64(entry[16:], uint64(len(s.bytes)))
 	}
 	first, start := out.sections["TENS"][0], uint64(out.sections["DATA"][0])
-	for i, t := range m.tensors {
+	for i, t := range tensors {
 		at := first + 128*i
 		out.tensors[t.Name] = at
 		for _, f := range []int{72, 88} {
@@ -302,7 +388,7 @@ func (im *testImage) listFields() {
 		add(fmt.Sprintf("MODL word %d", i), im.sections["MODL"][0]+4*i, 4)
 	}
 	for _, name := range []string{"token_embedding", "ple_projection_norm", "layers.0.qkv", "layers.1.router",
-		"layers.1.down", "output_norm", "head"} {
+		"layers.1.down", "output_norm", "head", "head_rotation", "head_bounds", "head_blocks.0", "head_order"} {
 		at, ok := im.tensors[name]
 		if !ok {
 			continue
@@ -317,6 +403,13 @@ func (im *testImage) listFields() {
 		}
 		for _, off := range []int{72, 80, 88, 96} {
 			add(fmt.Sprintf("%s word at %d", name, off), at+off, 8)
+		}
+	}
+	if at, ok := im.codes["head_bounds"]; ok {
+		for i := range 5150 / 4 {
+			if i < 100 || i%17 == 0 {
+				add(fmt.Sprintf("head_bounds word %d", i), at+4*i, 4)
+			}
 		}
 	}
 	for _, s := range []string{"TOKN", "GOLD", "ROPE"} {

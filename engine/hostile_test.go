@@ -18,7 +18,9 @@ func smallModel(tb testing.TB) *testModel {
 	cfg.Quant.Classes = map[configs.TensorClass]configs.ClassRule{configs.ClassPLETable: {Bits: &bits}}
 	cfg.TieEmbeddings = false
 	cfg.QKNorm = true
-	return newTestModel(tb, cfg, 5)
+	m := newTestModel(tb, cfg, 5)
+	m.cluster(tb, 4)
+	return m
 }
 
 func put(b []byte, f field, v uint64) {
@@ -111,6 +113,10 @@ func tryImage(tb testing.TB, b []byte) error {
 	if err := e.ForwardLast(ids, logits); err != nil && !errors.Is(err, ErrNotFinite) {
 		tb.Fatalf("an accepted image does not run: %v", err)
 	}
+	e.Reset()
+	if _, err := e.ForwardBest(ids, im.Certified(), 5); err != nil && !errors.Is(err, ErrNotFinite) {
+		tb.Fatalf("an accepted image cannot be searched: %v", err)
+	}
 	return nil
 }
 
@@ -129,7 +135,7 @@ func TestHostileImagesNeverCrash(t *testing.T) {
 	// The mutations reach every check of an image that a wrong value can reach.
 	for _, want := range []error{ErrSize, ErrMagic, ErrVersion, ErrHeaderBytes, ErrFlags, ErrFileBytes, ErrReserved,
 		ErrSections, ErrModel, ErrTensorName, ErrTensorShape, ErrTensorBits, ErrTensorFloat, ErrTensorRange, ErrCode,
-		ErrScale, ErrFloat, ErrRope, ErrTokenizer, ErrGolden} {
+		ErrScale, ErrFloat, ErrRope, ErrTokenizer, ErrGolden, ErrClusters} {
 		if refused[want.Error()] == 0 {
 			t.Errorf("no image was refused with %q", want)
 		}
@@ -232,6 +238,20 @@ func TestEachFaultHasItsError(t *testing.T) {
 		{"end of text with bytes", ErrTokenizer, false, word(tokn+12, 1)},
 		{"entries overlap", ErrTokenizer, false, word(tokn+20+8, 0)},
 		{"merge outside", ErrTokenizer, false, word(tokn+20+4*21, 20)},
+		{"more clusters than tokens", ErrModel, false, word(modl+128, 21)},
+		{"clusters without their tensors", ErrModel, false, word(modl+128, 0)},
+		{"reserved in MODL", ErrReserved, false, word(modl+188, 1)},
+		{"scales of bytes", ErrTensorBits, false, word(im.tensors["head_blocks.0"]+64, 1)},
+		{"4-bit bytes", ErrTensorBits, false, word(im.tensors["head_order"]+56, 4)},
+		{"rotation too large", ErrClusters, false, word(im.scales["head_rotation"], math.Float32bits(0x1p30))},
+		{"negative row norm", ErrClusters, false, word(im.codes["head_bounds"], math.Float32bits(-1))},
+		{"unused word of bounds", ErrClusters, false, word(im.codes["head_bounds"]+20, 1)},
+		{"infinite weight", ErrClusters, false, word(im.codes["head_bounds"]+32, 0x7f800000)},
+		{"lane outside", ErrClusters, false, word(im.codes["head_bounds"]+32+4*24+8, 24)},
+		{"tiny step of a lane", ErrClusters, false, word(im.codes["head_bounds"]+32+4*24+8+120, math.Float32bits(0x1p-100))},
+		{"cluster before the last", ErrClusters, false, word(im.codes["head_bounds"]+len(m.headBytes("head_bounds"))-8, 99)},
+		{"id outside", ErrClusters, false, word(im.codes["head_order"]+8, 20)},
+		{"id twice", ErrClusters, false, word(im.codes["head_order"], le.Uint32(im.bytes[im.codes["head_order"]+4:]))},
 		{"no prompt", ErrGolden, false, word(gold, 0)},
 		{"prompt longer than the context", ErrGolden, false, word(gold, 9)},
 		{"no best tokens", ErrGolden, false, word(gold+4, 0)},

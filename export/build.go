@@ -35,8 +35,8 @@ type Built struct {
 	Target       *targets.Target
 	Layout       *placement.Layout
 	Head         *placement.Head // what the model's own text reads of a clustered head; nil without clusters
-	PostTraining bool     // the weights were not trained with this quantisation
-	Notes        []string // one sentence each, for the user
+	PostTraining bool            // the weights were not trained with this quantisation
+	Notes        []string        // one sentence each, for the user
 }
 
 // BuildImage makes the image of a checkpoint. It writes nothing. The golden is computed by the training graph in exact

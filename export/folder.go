@@ -172,7 +172,7 @@ func verify(path string) error {
 	if err := engine.Verify(im); err != nil {
 		return fmt.Errorf("engine and training graph disagree: %w", err)
 	}
-	return nil
+	return verifySearch(im)
 }
 
 // replaceable allows a path that does not exist, an empty folder, and an older export folder.

@@ -262,3 +262,80 @@ func headClusters(f *image.File) (*clusters.Clusters, error) {
 	}
 	return c, nil
 }
+
+// checkStates is how many hidden states the bounds of an image are tried on.
+const checkStates = 16
+
+// checkClusters tries the bounds of a clustered head: none may lie below the logit of a row that it stands for. The states
+// are drawn, not measured: bounds hold for any.
+func checkClusters(f *image.File) error {
+	c, err := headClusters(f)
+	if c == nil || err != nil {
+		return err
+	}
+	t := f.Tensor(configs.Head)
+	if t == nil {
+		t = f.Tensor(configs.TokenEmbedding)
+	}
+	spec := qat.Spec{Bits: t.Bits, Group: t.Group, Scale: configs.ScaleF32}
+	if t.ScaleType == image.ScaleF16 {
+		spec.Scale = configs.ScaleF16
+	}
+	head, err := qat.Unpack(spec, t.Rows, t.Cols, t.Codes, t.Scales)
+	if err != nil {
+		return fmt.Errorf("%s: %w", t.Name, err)
+	}
+	rng := engine.RNG(1)
+	x := make([]int8, c.D)
+	for range checkStates {
+		for i := range x {
+			x[i] = int8(rng.Next() % 255)
+		}
+		q := c.NewQuery(x, 1)
+		for k := range c.Count() {
+			bound := q.Cluster(k)
+			for at := c.First[k]; at < c.First[k+1]; at++ {
+				id := int(c.Order[at])
+				acc := clusters.Logit(head, id, x, 1)
+				level0, sum := q.Row(0, int(at), 0)
+				level1, _ := q.Row(1, int(at), sum)
+				if least := min(bound, level0, level1); !(acc <= least) {
+					return fmt.Errorf("%w: token %d has %v where the bounds of cluster %d promise at most %v", image.ErrClusters, id, acc, k, least)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// verifySearch holds the search of a clustered head to the full head along the golden: the best token, and as many as are
+// drawn from.
+func verifySearch(im *engine.Image) error {
+	if im.Model().Clusters == 0 {
+		return nil
+	}
+	e, err := engine.New(im, engine.Options{Batch: 1})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	for _, k := range []int{1, bestTokens} {
+		var found [2][][]engine.TokenLogit
+		for i, search := range []engine.Search{im.Certified(), {Full: true}} {
+			e.Reset()
+			for _, id := range im.Golden().IDs {
+				best, err := e.ForwardBest([]int32{id}, search, k)
+				if err != nil {
+					return fmt.Errorf("searching the head: %w", err)
+				}
+				found[i] = append(found[i], best)
+			}
+		}
+		for p := range found[0] {
+			if !slices.Equal(found[0][p], found[1][p]) {
+				return fmt.Errorf("%w: the search for the best %d tokens at position %d of the golden misses some", image.ErrClusters, k, p)
+			}
+		}
+	}
+	return nil
+}

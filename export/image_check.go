@@ -97,6 +97,7 @@ func checkFile(path string) (*checkReport, error) {
 	if r.Verified {
 		_, err := bpe.FromImage(im.Tokenizer)
 		add("tokenizer as it is used", err)
+		add("bounds of the head", checkClusters(im))
 		add("golden in the C engine", verify(path))
 	}
 	return r, nil

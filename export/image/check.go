@@ -20,7 +20,7 @@ type Result struct {
 // contentSteps look inside an image that can be read.
 var contentSteps = []step{
 	{"padding", checkPadding}, {"codes", checkCodes}, {"scales", checkScales}, {"configuration", checkConfig},
-	{"rotary tables", checkRope}, {"tokenizer", checkTokenizer}, {"golden", checkGolden},
+	{"rotary tables", checkRope}, {"clusters", checkClusterData}, {"tokenizer", checkTokenizer}, {"golden", checkGolden},
 }
 
 // Check runs every check on an image and returns their outcomes in order. Checks of the form stop at the first that

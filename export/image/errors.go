@@ -34,6 +34,8 @@ var (
 	ErrPadding = errors.New("padding is not zero")
 	// ErrCodes: a weight has a code that the format refuses, or a value that is subnormal or not finite.
 	ErrCodes = errors.New("bad weight code")
+	// ErrClusters: the data of a clustered head contradict themselves, or a bound is wrong.
+	ErrClusters = errors.New("bad clusters of the head")
 	// ErrScales: a scale is negative, subnormal or not finite.
 	ErrScales = errors.New("bad weight scale")
 	// ErrRope: the rotary tables have a wrong size or hold no cosines and sines.

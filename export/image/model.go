@@ -106,8 +106,8 @@ type Sizes struct {
 	PLEHalf       float32            `json:"ple_c_h"` // c_h
 	TensorCount   int                `json:"tensors"`
 	Clusters      int                `json:"clusters"` // of the head's rows; 0: it is read in full
-	TokenizerHash [32]byte           `json:"-"` // SHA-256 of tokenizer.json
-	ModelHash     [32]byte           `json:"-"` // SHA-256 of model.safetensors
+	TokenizerHash [32]byte           `json:"-"`        // SHA-256 of tokenizer.json
+	ModelHash     [32]byte           `json:"-"`        // SHA-256 of model.safetensors
 }
 
 // SizesOf derives the sizes and constants of a model from its configuration; the hashes are left zero.
@@ -159,8 +159,15 @@ type Tensor struct {
 	CodesOffset, ScalesOffset int64
 }
 
-// Parameters is the number of weights.
-func (t *Tensor) Parameters() int { return t.Rows * t.Cols }
+// Parameters is the number of trained weights: none in the tensors of a clustered head, which are made at export.
+func (t *Tensor) Parameters() int {
+	for _, h := range HeadTensors(1, 2, 1) {
+		if t.Name == h.Name {
+			return 0
+		}
+	}
+	return t.Rows * t.Cols
+}
 
 // StoredRows is the number of runs of codes that start on a block: rows, or columns of each block when transposed.
 func (t *Tensor) StoredRows() int {
