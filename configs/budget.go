@@ -85,7 +85,7 @@ func (c *Config) tensorBudget(t Tensor) TensorBudget {
 		b.Reading, read, product = ReadRow, 1, false
 	case t.Class == ClassEmbedding:
 		read = rows + 1
-	case c.Experts > 1 && expertTensor(t, c):
+	case c.Experts > 1 && expertTensor(t):
 		b.Reading, read = ReadExpert, rows/int64(c.Experts)
 	}
 	b.TokenRead = (b.Codes + b.Scales) * read / rows // whole: rows are alike, and a transposed block is an expert's
@@ -96,15 +96,9 @@ func (c *Config) tensorBudget(t Tensor) TensorBudget {
 }
 
 // expertTensor says whether a tensor holds the experts' weights, one after the other.
-func expertTensor(t Tensor, c *Config) bool {
-	for i := range c.NLayers {
-		for _, part := range []string{Gate, Up, Down} {
-			if t.Name == LayerTensor(i, part) {
-				return true
-			}
-		}
-	}
-	return false
+func expertTensor(t Tensor) bool {
+	_, part := SplitTensor(t.Name)
+	return part == Gate || part == Up || part == Down
 }
 
 func (b *Budget) addClass(t TensorBudget) {

@@ -65,3 +65,18 @@ func TestBudgetOfExpertsAndOddSizes(t *testing.T) {
 		}
 	}
 }
+
+func TestSplitTensor(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		layer int
+		part  string
+	}{
+		{LayerTensor(0, Gate), 0, Gate}, {LayerTensor(123, PLEOutput), 123, PLEOutput}, {Head, -1, Head},
+		{TokenEmbedding, -1, TokenEmbedding}, {"layers.x.up", -1, "layers.x.up"}, {"layers.3", -1, "layers.3"}, {"layers.-3.up", -1, "layers.-3.up"},
+	} {
+		if layer, part := SplitTensor(c.name); layer != c.layer || part != c.part {
+			t.Errorf("%s: %d and %q, want %d and %q", c.name, layer, part, c.layer, c.part)
+		}
+	}
+}

@@ -37,7 +37,7 @@ func inEngine(t *testing.T, file, pattern string) float64 {
 
 // Whatever Validate accepts, an image can hold.
 func TestLimitsAreWithinTheEngines(t *testing.T) {
-	columns := inEngine(t, "linear.h", `CHIPLM_MAX_COLUMNS = (\d+)`)
+	columns := inEngine(t, "kernels.h", `CHIPLM_MAX_COLUMNS = (\d+)`)
 	layers := inEngine(t, "image.h", `CHIPLM_MAX_LAYERS = (\d+)`)
 	experts := inEngine(t, "image.h", `CHIPLM_MAX_EXPERTS = (\d+)`)
 	vocab := inEngine(t, "image.c", `"MODL: vocab_size", &m->vocab_size, 1, ([^}]+)\}`)

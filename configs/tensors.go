@@ -1,6 +1,10 @@
 package configs
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
 
 // TensorClass groups tensors that are quantised alike.
 type TensorClass string
@@ -52,6 +56,19 @@ const (
 
 // LayerTensor is the name of a tensor of one layer, such as layers.3.qkv.
 func LayerTensor(layer int, part string) string { return fmt.Sprintf("layers.%d.%s", layer, part) }
+
+// SplitTensor takes the name of a layer's tensor apart: 3 and qkv of layers.3.qkv. A tensor that occurs once has layer -1,
+// and its name is the part.
+func SplitTensor(name string) (layer int, part string) {
+	if rest, ok := strings.CutPrefix(name, "layers."); ok {
+		if number, part, ok := strings.Cut(rest, "."); ok {
+			if layer, err := strconv.Atoi(number); err == nil && layer >= 0 {
+				return layer, part
+			}
+		}
+	}
+	return -1, name
+}
 
 // The parts of a layer, in the order in which they are stored. With E experts, rows e*d_ff to (e+1)*d_ff of gate and
 // up and rows e*d_model to (e+1)*d_model of down belong to expert e.

@@ -103,7 +103,7 @@ func Plan(c *configs.Config, t *targets.Target, b Buffers, imageBytes int64, hea
 		return nil, err
 	}
 	l.Cost = l.cost(c, t)
-	l.explain(t)
+	l.explain(c, t)
 	return l, nil
 }
 
