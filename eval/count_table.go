@@ -50,4 +50,4 @@ func (c *Count) write(w io.Writer) error {
 }
 
 // perToken prints bytes a token, which need not be whole.
-func perToken(v float64) string { return digits.Comma(int64(v+0.5)) }
+func perToken(v float64) string { return digits.Comma(int64(v + 0.5)) }

@@ -15,8 +15,11 @@ type Stream struct {
 func NewStream(t *Tokenizer) *Stream { return &Stream{t: t} }
 
 // Push adds one token and returns the text that is complete now, which may be empty.
-func (s *Stream) Push(id int32) string {
-	s.held = append(s.held, s.t.Bytes(id)...)
+func (s *Stream) Push(id int32) string { return s.PushBytes(s.t.Bytes(id)) }
+
+// PushBytes adds bytes as Push adds those of a token.
+func (s *Stream) PushBytes(b []byte) string {
+	s.held = append(s.held, b...)
 	ready := len(s.held) - incompleteTail(s.held)
 	text := string(s.held[:ready])
 	s.held = append(s.held[:0], s.held[ready:]...)

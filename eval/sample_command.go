@@ -1,0 +1,139 @@
+package eval
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/engine"
+)
+
+// SampleCommand is `chiplm sample`.
+func SampleCommand() *cobra.Command {
+	var (
+		opt            SampleOptions
+		template, runs string
+		asJSON         bool
+	)
+	cmd := &cobra.Command{
+		Use:   "sample [MODEL]",
+		Short: "Let a model write a story, or fill in a form",
+		Long: `Lets the C engine write with a model's quantised weights, word for word as the chip will with the
+same seed. MODEL is a run, a checkpoint, an image, or a folder that export wrote; without one, the
+newest checkpoint of all runs writes. The story ends with end-of-text or with the context.
+
+--template gives a text with holes, {{name}} or {{}}, which the model fills; with @ before it, the
+name of a file that holds the text (but for a newline at its end). In a shell, single quotes keep it
+whole. A hole ends before the first character of the text behind it, with end-of-text, or after
+--hole tokens. The text between holes is not drawn token by token: what is known is fed in one block,
+together with the last token drawn, and reads the weights once for all of it. Text behind the last
+hole is not fed at all.
+
+--count tells what was read, kind of tensor by kind and tier by tier, as the engine counted it
+while it ran, beside what the planner of chiplm export predicts for the same passes and the neurons
+that spoke in them, which are found from the values of the run and not from the count. Tiers are
+those of the image; a checkpoint has everything in the one memory of a host until it is exported.`,
+		Example: `  chiplm sample --prompt "Once upon a time, there was a frog"
+  chiplm sample combo --temperature 0 --count
+  chiplm sample combo --template 'One day, a {{animal}} named {{name}} saw a big {{thing}}.'
+  chiplm sample combo --template '{"name": "{{name}}", "pet": "{{pet}}"}' --json
+  chiplm sample esp32s3/model.clm --seed 7 --template @form.txt --hole 8`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !(opt.Temperature >= 0 && opt.Temperature <= 100) { // also refuses NaN
+				return usage.Errorf("--temperature %g is not between 0 and 100", opt.Temperature)
+			}
+			if opt.TopK < 1 || opt.Tokens < 0 || opt.Hole < 1 {
+				return usage.Errorf("--topk and --hole must be 1 or more, and --tokens 0 (no limit) or more")
+			}
+			if opt.Batch < 1 || opt.Batch > engine.MaxBatch {
+				return usage.Errorf("--batch %d is not between 1 and %d", opt.Batch, engine.MaxBatch)
+			}
+			if cmd.Flags().Changed("template") {
+				if opt.Tokens > 0 {
+					return usage.Errorf("--tokens limits a story; a template is limited by --hole")
+				}
+				var err error
+				if opt.Template, err = readTemplate(template); err != nil {
+					return err
+				}
+			} else if cmd.Flags().Changed("hole") {
+				return usage.Errorf("--hole is the length of a template's holes; give one with --template")
+			}
+			s, err := openSubject(cmd.Context(), strings.Join(args, ""), runs, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			out := cmd.OutOrStdout()
+			if asJSON {
+				text, err := sample(cmd.Context(), s, opt, io.Discard)
+				if err != nil {
+					return err
+				}
+				return jsonout.Write(out, text)
+			}
+			if _, err := io.WriteString(out, opt.Prompt); err != nil {
+				return err
+			}
+			text, err := sample(cmd.Context(), s, opt, out)
+			if _, e := io.WriteString(out, "\n"); err == nil {
+				err = e
+			}
+			if err != nil || !opt.Count {
+				return err
+			}
+			return text.writeCount(out)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&opt.Prompt, "prompt", "", "the start of the story")
+	f.StringVar(&template, "template", "", "fill the holes of this `TEXT` after the prompt; @FILE reads it from a file")
+	f.IntVar(&opt.Hole, "hole", 16, "a hole of the template takes at most `N` tokens")
+	f.IntVar(&opt.Tokens, "tokens", 0, "write at most `N` tokens; 0: to the end of the story or of the context")
+	f.Float64Var(&opt.Temperature, "temperature", 0.7, "0 takes the likeliest token; higher is livelier")
+	f.IntVar(&opt.TopK, "topk", 40, "choose among the `K` likeliest tokens")
+	f.Uint64Var(&opt.Seed, "seed", 1, "the same seed writes the same story")
+	f.IntVar(&opt.Batch, "batch", engine.DefaultBatch, "feed up to `N` known tokens together; the text is the same for any")
+	f.BoolVar(&opt.Count, "count", false, "tell what was read, and what the planner predicts")
+	f.StringVar(&runs, "runs", "checkpoints/runs", "where the newest run is looked for")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+// readTemplate reads the template of a flag: itself, or with @ before it a file.
+func readTemplate(flag string) (*Template, error) {
+	path, isFile := strings.CutPrefix(flag, "@")
+	if !isFile {
+		t, err := ParseTemplate(flag)
+		if err != nil {
+			return nil, usage.Errorf("--template: %w", err)
+		}
+		return t, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("--template: %w", err)
+	}
+	t, err := ParseTemplate(strings.TrimSuffix(string(text), "\n"))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+// writeCount prints how the text came about, and the bytes it took.
+func (t *Text) writeCount(w io.Writer) error {
+	perToken := t.Bytes / max(t.Fed, 1)
+	if _, err := fmt.Fprintf(w, "\n%s tokens drawn and %s given; %s bytes read for each of the %s fed\n\n", digits.Comma(t.Tokens), digits.Comma(t.Given),
+		digits.Comma(perToken), digits.Comma(t.Fed)); err != nil {
+		return err
+	}
+	return t.Count.write(w)
+}
