@@ -41,6 +41,26 @@ func (r *Reads) Total() int64 {
 	return sum
 }
 
+// Add adds what another engine of the same image has read.
+func (r *Reads) Add(other *Reads) {
+	r.Positions += other.Positions
+	r.Blocks += other.Blocks
+	r.Logits += other.Logits
+	r.Rope += other.Rope
+	r.Cache += other.Cache
+	for _, list := range []struct {
+		to   *[]int64
+		from []int64
+	}{{&r.Tensors, other.Tensors}, {&r.Open, other.Open}, {&r.Used, other.Used}, {&r.UpRows, other.UpRows}, {&r.DownColumns, other.DownColumns}} {
+		if *list.to == nil {
+			*list.to = make([]int64, len(list.from))
+		}
+		for i, n := range list.from {
+			(*list.to)[i] += n
+		}
+	}
+}
+
 // Reads returns what was read since the start or the last ClearReads. Errors: ErrClosed.
 func (e *Engine) Reads() (*Reads, error) {
 	e.mu.Lock()

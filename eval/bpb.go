@@ -17,13 +17,14 @@ type Row struct {
 	Path              string     `json:"path"`
 	Parameters        int        `json:"parameters"`
 	ImageBytes        int64      `json:"image_bytes"`
-	BytesReadPerToken int64      `json:"bytes_read_per_token"` // weights the chip reads for one token, scales included
+	BytesReadPerToken int64      `json:"bytes_read_per_token"` // weights for one token, scales included, if every neuron is read
 	TextBytesPerToken float64    `json:"text_bytes_per_token"`
 	Score                        // of the engine on the quantised weights
 	TokenizerSHA256   string     `json:"tokenizer_sha256"`
 	ConfigSHA256      string     `json:"config_sha256"`
 	ModelSHA256       string     `json:"model_sha256,omitempty"` // of the checkpoint's weights
 	Reference         *Reference `json:"reference,omitempty"`
+	Count             *Count     `json:"count,omitempty"` // one token at a time
 	Seconds           float64    `json:"seconds"`
 }
 
@@ -70,7 +71,7 @@ func heldOut(path string, subjects []*subject) (data.Corpus, error) {
 }
 
 // scoreSubject scores one model, and asks the training graph too if reference is set.
-func scoreSubject(ctx context.Context, s *subject, stories *Stories, workers int, reference bool,
+func scoreSubject(ctx context.Context, s *subject, stories *Stories, workers int, reference, count bool,
 	show func(stage string) (step func(bytes int), done func())) (Row, error) {
 
 	start := time.Now()
@@ -89,9 +90,18 @@ func scoreSubject(ctx context.Context, s *subject, stories *Stories, workers int
 		ConfigSHA256:      s.config.Hash(),
 	}
 	var err error
-	row.Score, err = run("engine", func() (scorer, error) { return newEngineScorer(s.image, s.config.VocabSize) })
+	var sum readSum
+	row.Score, err = run("engine", func() (scorer, error) {
+		if count {
+			return newCountingScorer(s, &sum)
+		}
+		return newEngineScorer(s.image, s.config.VocabSize)
+	})
 	if err != nil {
 		return Row{}, fmt.Errorf("%s: %w", s.path, err)
+	}
+	if count {
+		row.Count = newCount(s.config, s.image.Tensors(), &sum.reads, sum.run)
 	}
 	row.TextBytesPerToken = float64(stories.Bytes) / float64(row.Tokens)
 	if s.checkpoint != nil {

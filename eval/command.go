@@ -24,7 +24,7 @@ func bpbCommand() *cobra.Command {
 	var (
 		storiesPath, runs, reference string
 		n, workers                   int
-		asJSON                       bool
+		count, asJSON                bool
 	)
 	cmd := &cobra.Command{
 		Use:   "bpb [MODEL...]",
@@ -37,14 +37,19 @@ MODEL is a run (its newest checkpoint), a checkpoint, an image, or a folder that
 path, or a run by its name; without one, the newest checkpoint of all runs is scored. The stories
 are the held-out text recorded when the model was trained, or those of --stories.
 
-The columns: read/token is what the chip reads of the weights for one token, scales included;
-text B/token how many bytes of text a token stands for; bits/byte charges the stories' tokens,
-"with end" also the end-of-text that closes a story. --reference trainer asks the training graph:
-in float (nothing quantised), and fake-quantised in its exact mode, which computes what the
-engine does.`,
+The columns: read/token is what the chip reads of the weights for one token, scales included, when
+it reads every neuron; text B/token how many bytes of text a token stands for; bits/byte charges the
+stories' tokens, "with end" also the end-of-text that closes a story. --reference trainer asks the
+training graph: in float (nothing quantised), and fake-quantised in its exact mode, which computes
+what the engine does.
+
+--count feeds the stories one token at a time, as a model decodes, which takes several times as long
+and gives the same scores, and tells what was really read: without silent neurons, and with the keys
+and values. See chiplm sample --help.`,
 		Example: `  chiplm eval bpb
   chiplm eval bpb combo --stories tinystories-valid.txt --n 1000
-  chiplm eval bpb combo --reference trainer --json`,
+  chiplm eval bpb combo --reference trainer --json
+  chiplm eval bpb combo --count --n 100`,
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if reference != "" && reference != "trainer" {
 				return usage.Errorf("--reference %q is unknown; the one reference is trainer", reference)
@@ -88,7 +93,7 @@ engine does.`,
 				}, bar.Done
 			}
 			for _, s := range subjects {
-				row, err := scoreSubject(cmd.Context(), s, stories, workers, reference == "trainer", show)
+				row, err := scoreSubject(cmd.Context(), s, stories, workers, reference == "trainer", count, show)
 				if err != nil {
 					return err
 				}
@@ -105,6 +110,7 @@ engine does.`,
 	f.IntVar(&n, "n", 5000, "score the first `N` stories; 0 scores all")
 	f.StringVar(&reference, "reference", "", "also score with the training graph in float and in exact mode: trainer")
 	f.IntVar(&workers, "workers", runtime.NumCPU(), "stories scored at the same time; the result is the same for any number")
+	f.BoolVar(&count, "count", false, "feed one token at a time, and tell what was read")
 	f.StringVar(&runs, "runs", "checkpoints/runs", "where the newest run is looked for")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd

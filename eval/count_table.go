@@ -34,7 +34,11 @@ func (c *Count) write(w io.Writer) error {
 	row(c.Total, "all")
 	t.Flush()
 	fmt.Fprintf(&b, "\nThe difference is of the whole run: %s bytes counted. \"Of dense\" compares with the same passes\n", digits.Comma(c.Total.Counted))
-	fmt.Fprintf(&b, "reading every neuron. The same tokens one by one, every neuron: %s bytes a token.\n", perToken(float64(c.OneByOne)/float64(max(run.Positions, 1))))
+	fmt.Fprint(&b, "reading every neuron.")
+	if c.OneByOne != c.Total.Dense {
+		fmt.Fprintf(&b, " The same tokens one by one, every neuron: %s bytes a token.", perToken(float64(c.OneByOne)/float64(max(run.Positions, 1))))
+	}
+	fmt.Fprintln(&b)
 	if len(c.Layers) > 0 {
 		fmt.Fprintf(&b, "\nNeurons of the feed-forward: silent behind their gate, unused once quantised to 8 bits, and read\n\n")
 		t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)

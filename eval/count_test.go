@@ -204,3 +204,44 @@ func TestCountRows(t *testing.T) {
 		}
 	}
 }
+
+// Scoring with --count gives the scores of scoring without, on any number of workers, and counts what decoding reads.
+func TestCountedScores(t *testing.T) {
+	dir, _ := tinyRunOf(t, wholeModel, nil)
+	plain := report(t, dir).Models[0]
+	if plain.Count != nil {
+		t.Errorf("counted unasked: %+v", plain.Count)
+	}
+	one := report(t, dir, "--count", "--workers", "1").Models[0]
+	three := report(t, dir, "--count", "--workers", "3").Models[0]
+	for _, row := range []Row{one, three} {
+		c := row.Count
+		if row.Score != plain.Score || row.BytesReadPerToken != plain.BytesReadPerToken {
+			t.Errorf("with --count %+v, without %+v", row, plain)
+		}
+		if c == nil || c.Total.Difference != 0 || c.Total.Counted != one.Count.Total.Counted || !slices.Equal(c.Rows, one.Count.Rows) {
+			t.Fatalf("counted %+v, on one worker %+v", c, one.Count)
+		}
+		if c.Conditions.Passes != c.Conditions.Positions || c.Conditions.Heads != c.Conditions.Positions || c.Conditions.Positions < row.Tokens {
+			t.Errorf("not one token at a time: %+v", c.Conditions)
+		}
+		var weights int64
+		for _, r := range c.Rows {
+			if r.Kind != kindRotary && r.Kind != kindCache {
+				weights += r.Dense
+			}
+		}
+		if weights != c.Conditions.Positions*row.BytesReadPerToken || weights <= c.Total.Counted/2 || c.Total.Counted >= c.Total.Dense {
+			t.Errorf("weights with every neuron %d, the table says %d a token: %+v", weights, row.BytesReadPerToken, c.Total)
+		}
+	}
+	out, err := call(t, Command(), "bpb", dir, "--count", "--n", "1")
+	if err != nil || !strings.Contains(out, "keys and values") || !strings.Contains(out, "rows of up") {
+		t.Errorf("%v in\n%s", err, out)
+	}
+	for line := range strings.Lines(out) {
+		if !strings.Contains(line, "/") && len(line) > 101 {
+			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}

@@ -3,10 +3,12 @@ package eval
 import (
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/engine"
+	"github.com/chiplm/chiplm/export/placement"
 )
 
 // scoreBatch is the number of positions fed to the engine at a time: enough that every weight row is unpacked once for
@@ -47,6 +49,53 @@ func (s *engineScorer) score(inputs, targets []int32, nats []float64) error {
 }
 
 func (s *engineScorer) close() error { return s.engine.Close() }
+
+// countingScorer scores with the C engine one token at a time, as a model decodes, and adds what it read to a sum.
+type countingScorer struct {
+	*meter
+	logits []float32
+	sum    *readSum
+}
+
+// readSum is what several scorers read.
+type readSum struct {
+	sync.Mutex
+	reads engine.Reads
+	run   placement.Conditions
+}
+
+func newCountingScorer(s *subject, sum *readSum) (scorer, error) {
+	m, err := newMeter(s.image, s.config, engine.Options{Batch: 1})
+	if err != nil {
+		return nil, err
+	}
+	return &countingScorer{meter: m, logits: make([]float32, s.config.VocabSize), sum: sum}, nil
+}
+
+func (s *countingScorer) score(inputs, targets []int32, nats []float64) error {
+	s.Reset()
+	for i := range inputs {
+		if err := s.ForwardLast(inputs[i:i+1], s.logits); err != nil {
+			return err
+		}
+		var err error
+		if nats[i], err = engine.NLL(s.logits, targets[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *countingScorer) close() error {
+	reads, err := s.Reads()
+	if err == nil {
+		s.sum.Lock()
+		s.sum.reads.Add(reads)
+		s.sum.run.Add(s.conditions())
+		s.sum.Unlock()
+	}
+	return errors.Join(err, s.Close())
+}
 
 // graphScorer scores with the training graph, one window of full context length at a time.
 type graphScorer struct {

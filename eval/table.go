@@ -26,11 +26,30 @@ func (r *Report) write(w io.Writer) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	if err := r.writeReference(w); err != nil {
+		return err
+	}
+	for _, m := range r.Models {
+		if m.Count == nil {
+			continue
+		}
+		if _, err := fmt.Fprintf(w, "\n%s, one token at a time\n", m.Model); err != nil {
+			return err
+		}
+		if err := m.Count.write(w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeReference prints what the training graph says, if it was asked.
+func (r *Report) writeReference(w io.Writer) error {
 	if len(r.Models) == 0 || r.Models[0].Reference == nil {
 		return nil
 	}
 	fmt.Fprintln(w, "\nThe training graph on the same stories:")
-	t = tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "model\tfloat bits/byte\tfake-quant bits/byte\tengine bits/byte\tengine - fake-quant, nats/token\t")
 	for _, m := range r.Models {
 		fmt.Fprintf(t, "%.20s\t%.4f\t%.4f\t%.4f\t%+.6f\t\n", m.Model, m.Reference.Float.BitsPerByte,
