@@ -114,9 +114,16 @@ func TestCoreGivesTheSameBitsUnderOtherFlags(t *testing.T) {
 	for name, flags := range builds {
 		t.Run(name, func(t *testing.T) {
 			program := buildRun(t, flags...)
-			modes := [][]string{{"-b", "1"}, {"-b", "37", "-c"}}
-			if runtime.GOARCH == "amd64" {
-				modes = append(modes, []string{"-b", "1", "-f"}, []string{"-b", "32", "-f"})
+			var modes [][]string
+			for _, path := range Paths() {
+				p := fmt.Sprint(int(path))
+				if name == "32-bit machine" && path != PathPlain {
+					continue
+				}
+				modes = append(modes, []string{"-p", p, "-b", "1"}, []string{"-p", p, "-b", "37", "-c"}, []string{"-p", p, "-b", "8", "-d"})
+				if runtime.GOARCH == "amd64" {
+					modes = append(modes, []string{"-p", p, "-b", "1", "-f"}, []string{"-p", p, "-b", "32", "-f"})
+				}
 			}
 			for _, mode := range modes {
 				got := runCore(t, program, append(mode, paths...)...)
@@ -137,10 +144,15 @@ func TestCoreUnderSanitizers(t *testing.T) {
 	flags := []string{"-O1", "-g", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"}
 	program := buildRun(t, flags...)
 	paths, want := writeTestImages(t)
-	for _, batch := range []string{"1", "38"} {
-		got := runCore(t, program, append([]string{"-b", batch}, paths...)...)
-		if strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("batch %s: %v, want %v", batch, got, want)
+	for _, path := range Paths() {
+		for _, batch := range []string{"1", "8", "38"} {
+			for _, extra := range [][]string{{}, {"-c"}} { // a copy holds its bytes and nothing behind
+				args := slices.Concat([]string{"-p", fmt.Sprint(int(path)), "-b", batch}, extra, paths)
+				got := runCore(t, program, args...)
+				if strings.Join(got, "\n") != strings.Join(want, "\n") {
+					t.Errorf("%v, batch %s: %v, want %v", path, batch, got, want)
+				}
+			}
 		}
 	}
 
@@ -153,9 +165,11 @@ func TestCoreUnderSanitizers(t *testing.T) {
 		}
 		hostile = append(hostile, path)
 	}
-	lines := runCore(t, program, append([]string{"-b", "7"}, hostile...)...)
-	if len(lines) != len(hostile) {
-		t.Errorf("%d lines for %d images", len(lines), len(hostile))
+	for _, path := range Paths() {
+		lines := runCore(t, program, append([]string{"-p", fmt.Sprint(int(path)), "-b", "7"}, hostile...)...)
+		if len(lines) != len(hostile) {
+			t.Errorf("%v: %d lines for %d images", path, len(lines), len(hostile))
+		}
 	}
 }
 

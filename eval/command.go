@@ -16,7 +16,7 @@ func Command() *cobra.Command {
 		Use:   "eval",
 		Short: "Score models on held-out stories",
 	}
-	cmd.AddCommand(bpbCommand())
+	cmd.AddCommand(bpbCommand(), headCommand())
 	return cmd
 }
 

@@ -34,6 +34,11 @@ type subject struct {
 // under root. An empty name is the newest checkpoint of all runs. What a person should know about it goes to notes, a
 // line each.
 func openSubject(ctx context.Context, name, root string, notes io.Writer) (*subject, error) {
+	return openWith(ctx, name, root, notes, export.Options{})
+}
+
+// openWith is openSubject; a checkpoint is packed as the options say.
+func openWith(ctx context.Context, name, root string, notes io.Writer, opt export.Options) (*subject, error) {
 	path, err := checkpoints.Resolve(root, name)
 	if err != nil {
 		return nil, err
@@ -48,7 +53,7 @@ func openSubject(ctx context.Context, name, root string, notes io.Writer) (*subj
 	if image := filepath.Join(path, export.ImageFile); exists(image) {
 		return openImage(image)
 	}
-	return openCheckpoint(ctx, path, notes)
+	return openCheckpoint(ctx, path, notes, opt)
 }
 
 func exists(path string) bool {
@@ -72,12 +77,12 @@ func openImage(path string) (*subject, error) {
 	return s, nil
 }
 
-func openCheckpoint(ctx context.Context, path string, notes io.Writer) (*subject, error) {
+func openCheckpoint(ctx context.Context, path string, notes io.Writer, opt export.Options) (*subject, error) {
 	ck, err := checkpoints.LoadModel(path)
 	if err != nil {
 		return nil, err
 	}
-	built, err := export.BuildImage(ctx, ck, export.Options{})
+	built, err := export.BuildImage(ctx, ck, opt)
 	if err != nil {
 		return nil, fmt.Errorf("packing %s: %w", ck.Dir, err)
 	}

@@ -1,9 +1,10 @@
 /* Runs the C engine without Go, for tests that need other compiler flags than the Go build: sanitizers, no vector code,
  * flushed subnormals.
  *
- *   run [-b batch] [-f] [-c] IMAGE...
+ *   run [-b batch] [-p path] [-d] [-f] [-c] IMAGE...
  *
- * -f flushes subnormals to zero (x86). -c binds every tensor to a copy and then destroys the image's own. For each
+ * path is a number of chiplm_path, 0 the best; the program ends with 4 if this processor does not have it. -d reads every
+ * neuron. -f flushes subnormals to zero (x86). -c binds every tensor to a copy and then destroys the image's own. For each
  * image it prints "ok DIGEST", the digest of a fixed sequence fed in uneven pieces, or "error STATUS WHERE". Images and
  * arenas are allocated to the byte, so that a sanitizer sees every step outside. */
 #define _POSIX_C_SOURCE 200809L
@@ -67,8 +68,8 @@ static void **bind_copies(chiplm *lm, const chiplm_image *image) {
     return copies;
 }
 
-static chiplm_status run(const chiplm_image *image, uint32_t batch, int copy, chiplm_fault *fault, uint64_t *digest) {
-    const chiplm_options options = {.batch = batch};
+static chiplm_status run(const chiplm_image *image, chiplm_options options, int copy, chiplm_fault *fault,
+                         uint64_t *digest) {
     const size_t arena_bytes = chiplm_arena_bytes(image, &options);
     const size_t cache_bytes = chiplm_cache_bytes(image);
     const uint32_t v = image->model.vocab_size;
@@ -101,6 +102,17 @@ static chiplm_status run(const chiplm_image *image, uint32_t batch, int copy, ch
                 status = CHIPLM_OK; /* a changed image may still be a good one */
             }
         }
+        if (status == CHIPLM_OK && !copy) { /* the bounds of a changed image need not hold; its search must end */
+            const chiplm_search search = chiplm_search_certified(image);
+            const uint32_t n_best = v < 9 ? v : 9;
+            int32_t *best = aligned(n_best * sizeof *best);
+            float *their = aligned(n_best * sizeof *their);
+            uint32_t found = 0;
+            chiplm_reset(lm);
+            status = chiplm_forward_best(lm, ids, n, &search, n_best, best, their, &found);
+            free(best);
+            free(their);
+        }
         const uint32_t k = v < 5 ? v : 5;
         int32_t *order = aligned(k * sizeof *order);
         uint64_t random = 1;
@@ -129,11 +141,18 @@ static chiplm_status run(const chiplm_image *image, uint32_t batch, int copy, ch
 }
 
 int main(int argc, char **argv) {
-    uint32_t batch = 1;
+    chiplm_options options = {.batch = 1};
     int copy = 0;
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "-b") == 0 && i + 1 < argc) {
-            batch = (uint32_t)strtoul(argv[++i], NULL, 10);
+            options.batch = (uint32_t)strtoul(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "-p") == 0 && i + 1 < argc) {
+            options.path = (chiplm_path)strtoul(argv[++i], NULL, 10);
+            if (chiplm_path_name(options.path) == NULL) {
+                return 4;
+            }
+        } else if (strcmp(argv[i], "-d") == 0) {
+            options.dense = true;
         } else if (strcmp(argv[i], "-c") == 0) {
             copy = 1;
         } else if (strcmp(argv[i], "-f") == 0) {
@@ -150,7 +169,7 @@ int main(int argc, char **argv) {
             uint64_t digest = 0;
             chiplm_status status = chiplm_image_open(&image, bytes, size, &fault);
             if (status == CHIPLM_OK) {
-                status = run(&image, batch, copy, &fault, &digest);
+                status = run(&image, options, copy, &fault, &digest);
             }
             if (status == CHIPLM_OK) {
                 printf("ok %016" PRIx64 "\n", digest);

@@ -1,0 +1,253 @@
+package eval
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/chiplm/chiplm/data/windows"
+	"github.com/chiplm/chiplm/engine"
+	"github.com/chiplm/chiplm/export/image"
+)
+
+// FixedAgreement is the share of positions at which a search with a fixed number of clusters must find what the full head
+// finds, to be compared with the search that always does.
+const FixedAgreement = 0.995
+
+// HeadReport says what ways of reading the output layer find and read on held-out stories.
+type HeadReport struct {
+	Model     string   `json:"model"`
+	Path      string   `json:"path"`
+	Clusters  int      `json:"clusters"`
+	Stories   *Stories `json:"stories"`
+	Positions int64    `json:"positions"`
+	RowBytes  int64    `json:"row_bytes"`   // of a row of the head, codes and scales
+	HeadBytes int64    `json:"head_bytes"`  // that the full head reads for a token
+	Token     int64    `json:"token_bytes"` // that a token reads of all weights, with the full head and every neuron
+	Ways      []Way    `json:"ways"`
+	Costs     []Cost   `json:"costs"` // of certainty
+	Seconds   float64  `json:"seconds"`
+}
+
+// Way is one way of reading the head.
+type Way struct {
+	Name      string  `json:"name"`      // full, certified, fixed, or margin
+	Best      int     `json:"best"`      // how many tokens are searched for
+	Clusters  int     `json:"clusters"`  // looked into at most; 0: no limit
+	Margin    float64 `json:"margin"`    // of the bounds
+	Agreement float64 `json:"agreement"` // share of positions at which all of them are the full head's, ids and logits to the bit
+	Rows      float64 `json:"rows"`      // read in full, per token
+	Bytes     float64 `json:"bytes"`     // per token: rows, and what decides on them
+}
+
+// Cost is what certainty costs beside a fixed number of clusters that finds the same at FixedAgreement of positions.
+type Cost struct {
+	Best         int     `json:"best"`
+	Bytes        float64 `json:"bytes"`          // per token
+	ShareOfToken float64 `json:"share_of_token"` // of the bytes of a token
+}
+
+// headMeter runs a subject's engine over windows in different ways.
+type headMeter struct {
+	s       *subject
+	windows [][]int32
+	workers int
+	full    [][][]engine.TokenLogit // of each window and position, the best tokens of the full head
+	report  *HeadReport
+	step    func(done int64)
+	done    atomic.Int64
+}
+
+// measureHead measures the head of a clustered image on the first windows of the stories that hold at least that many
+// positions.
+func measureHead(ctx context.Context, s *subject, stories *Stories, tokens int64, best, workers int, step func(done int64)) (*HeadReport, error) {
+	start := time.Now()
+	model := s.image.Model()
+	best = min(best, model.VocabSize)
+	r := &HeadReport{Model: s.name, Path: s.path, Clusters: model.Clusters, Stories: stories, Token: s.config.Budget().Total.TokenRead}
+	m := &headMeter{s: s, workers: workers, report: r, step: step}
+	if err := m.cut(stories, tokens); err != nil {
+		return nil, err
+	}
+	r.RowBytes = m.rowBytes()
+	r.HeadBytes = r.RowBytes * int64(model.VocabSize)
+
+	full, err := m.run(ctx, Way{Name: "full", Best: best, Margin: 1}, engine.Search{Full: true})
+	if err != nil {
+		return nil, err
+	}
+	r.Ways = append(r.Ways, full)
+	for _, k := range slices.Compact([]int{1, best}) {
+		certain, err := m.run(ctx, Way{Name: "certified", Best: k, Margin: 1}, s.image.Certified())
+		if err != nil {
+			return nil, err
+		}
+		fixed, err := m.fixed(ctx, k)
+		if err != nil {
+			return nil, err
+		}
+		r.Ways = append(r.Ways, certain, fixed)
+		for _, margin := range []float64{0.8, 0.65, 0.5} {
+			w, err := m.run(ctx, Way{Name: "margin", Best: k, Margin: margin}, engine.Search{Margin: float32(margin)})
+			if err != nil {
+				return nil, err
+			}
+			r.Ways = append(r.Ways, w)
+		}
+		more := certain.Bytes - fixed.Bytes
+		r.Costs = append(r.Costs, Cost{Best: k, Bytes: more, ShareOfToken: more / float64(r.Token)})
+	}
+	r.Seconds = math.Round(time.Since(start).Seconds()*1000) / 1000
+	return r, nil
+}
+
+// cut takes windows from the stories.
+func (m *headMeter) cut(stories *Stories, tokens int64) error {
+	for _, text := range stories.texts {
+		ids, err := windows.Encode(m.s.tokenizer, nil, text)
+		if err != nil {
+			return err
+		}
+		err = windows.Cut(ids, m.s.tokenizer.EOT(), m.s.config.ContextLength, func(inputs, _ []int32) error {
+			if m.report.Positions < tokens {
+				m.windows = append(m.windows, slices.Clone(inputs))
+				m.report.Positions += int64(len(inputs))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if m.report.Positions >= tokens {
+			break
+		}
+	}
+	if m.report.Positions == 0 {
+		return fmt.Errorf("%s holds no story", stories.Path)
+	}
+	m.full = make([][][]engine.TokenLogit, len(m.windows))
+	return nil
+}
+
+// rowBytes is the size of a row of the head.
+func (m *headMeter) rowBytes() int64 {
+	var of engine.Tensor
+	for _, t := range m.s.image.Tensors() {
+		if t.Name == "head" || t.Name == "token_embedding" && of.Name == "" {
+			of = t
+		}
+	}
+	return int64(of.CodesBytes+of.ScaleBytes) / int64(of.Rows)
+}
+
+// fixed finds the least number of clusters, all bounds being as they are, with which a search finds what the full head
+// finds at FixedAgreement of the positions.
+func (m *headMeter) fixed(ctx context.Context, best int) (Way, error) {
+	try := func(n int) (Way, error) {
+		return m.run(ctx, Way{Name: "fixed", Best: best, Clusters: n, Margin: 1}, engine.Search{Clusters: n, Margin: 1})
+	}
+	low, high := 1, m.report.Clusters // too few may be low-1; high is enough
+	found, err := try(high)
+	for err == nil && low < high {
+		n := (low + high) / 2
+		var w Way
+		if w, err = try(n); w.Agreement >= FixedAgreement {
+			found, high = w, n
+		} else {
+			low = n + 1
+		}
+	}
+	return found, err
+}
+
+// run goes over all windows in one way. The first run must be full: the others are compared with it.
+func (m *headMeter) run(ctx context.Context, way Way, search engine.Search) (Way, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	var agree int64
+	var reads engine.Reads
+	next := make(chan int)
+	var wg sync.WaitGroup
+	for range max(1, min(m.workers, len(m.windows))) {
+		wg.Go(func() {
+			e, err := engine.New(m.s.image, engine.Options{Batch: 1})
+			if err != nil {
+				cancel(err)
+				return
+			}
+			defer e.Close()
+			for i := range next {
+				n, err := m.window(e, i, way, search)
+				if err != nil {
+					cancel(err)
+					return
+				}
+				mu.Lock()
+				agree += n
+				mu.Unlock()
+				m.step(m.done.Add(int64(len(m.windows[i]))))
+			}
+			r, err := e.Reads()
+			if err != nil {
+				cancel(err)
+				return
+			}
+			mu.Lock()
+			reads.Add(r)
+			mu.Unlock()
+		})
+	}
+feed:
+	for i := range m.windows {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break feed
+		}
+	}
+	close(next)
+	wg.Wait()
+	if ctx.Err() != nil {
+		return way, context.Cause(ctx)
+	}
+	n := float64(m.report.Positions)
+	way.Agreement = float64(agree) / n
+	way.Rows = float64(reads.SearchedRows) / n
+	bytes := reads.SearchedRows * m.report.RowBytes
+	for i, t := range m.s.image.Tensors() {
+		switch t.Name {
+		case image.HeadRotation, image.HeadBounds, image.HeadBlocks0, image.HeadBlocks1, image.HeadOrder:
+			bytes += reads.Tensors[i]
+		}
+	}
+	way.Bytes = float64(bytes) / n
+	return way, nil
+}
+
+// window runs one window and says at how many of its positions the best tokens are those of the full head.
+func (m *headMeter) window(e *engine.Engine, at int, way Way, search engine.Search) (agree int64, err error) {
+	e.Reset()
+	ids := m.windows[at]
+	first := m.full[at] == nil
+	if first {
+		m.full[at] = make([][]engine.TokenLogit, len(ids))
+	}
+	for i, id := range ids {
+		best, err := e.ForwardBest([]int32{id}, search, way.Best)
+		if err != nil {
+			return 0, err
+		}
+		if first {
+			m.full[at][i] = best
+		}
+		if slices.Equal(best, m.full[at][i][:way.Best]) {
+			agree++
+		}
+	}
+	return agree, nil
+}
