@@ -48,6 +48,11 @@ func (r *Reads) Add(other *Reads) {
 	r.Logits += other.Logits
 	r.Rope += other.Rope
 	r.Cache += other.Cache
+	r.Searches += other.Searches
+	r.SearchedRows += other.SearchedRows
+	for i, n := range other.BlocksRead {
+		r.BlocksRead[i] += n
+	}
 	for _, list := range []struct {
 		to   *[]int64
 		from []int64
@@ -88,30 +93,5 @@ func (e *Engine) ClearReads() {
 	defer e.mu.Unlock()
 	if e.lm != nil {
 		C.chiplm_clear_reads(e.lm)
-	}
-}
-
-// Add adds the counts of another engine over the same image. The zero value may be added to.
-func (r *Reads) Add(other *Reads) {
-	r.Positions += other.Positions
-	r.Blocks += other.Blocks
-	r.Logits += other.Logits
-	r.Rope += other.Rope
-	r.Cache += other.Cache
-	r.Searches += other.Searches
-	r.SearchedRows += other.SearchedRows
-	for i := range r.BlocksRead {
-		r.BlocksRead[i] += other.BlocksRead[i]
-	}
-	for _, l := range []struct {
-		to   *[]int64
-		from []int64
-	}{{&r.Tensors, other.Tensors}, {&r.Open, other.Open}, {&r.Used, other.Used}, {&r.UpRows, other.UpRows}, {&r.DownColumns, other.DownColumns}} {
-		if *l.to == nil {
-			*l.to = make([]int64, len(l.from))
-		}
-		for i, v := range l.from {
-			(*l.to)[i] += v
-		}
 	}
 }
