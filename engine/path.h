@@ -36,7 +36,15 @@
 
 #include "attention.h"
 
+#include "codes.h"
+
+#if CHIPLM_PATH == CHIPLM_AVX512
+#include "product_avx512.h"
+#elif CHIPLM_PATH == CHIPLM_AVX2
+#include "product_avx2.h"
+#else
 #include "product_plain.h"
+#endif
 
 const chiplm_kernels CHIPLM_TABLE = {
     .name = CHIPLM_NAME,
