@@ -16,7 +16,7 @@ type Count struct {
 	Rows       []CountRow           `json:"rows"`       // a kind of tensor in a tier
 	Tiers      []CountRow           `json:"tiers"`
 	Total      CountRow             `json:"total"`
-	OneByOne   int64                `json:"one_by_one"`       // predicted for the same tokens fed singly, every neuron read
+	OneByOne   int64                `json:"one_by_one"`       // predicted for the same tokens fed singly, every neuron and the full head read
 	Layers     []CountLayer         `json:"layers,omitempty"` // with a relu gate alone
 }
 
@@ -43,6 +43,12 @@ type CountLayer struct {
 	Dense    int64   `json:"dense"`     // the same with every neuron read
 }
 
+// The tiers of what is no tensor, beside those of the image's table.
+const (
+	tierImage = "image" // the rotary tables stay in the image
+	tierCache = "cache" // the keys and values of a sequence
+)
+
 // The kinds of tensors, in the order of a report.
 const (
 	kindEmbedding = "token embedding, rows"
@@ -55,16 +61,20 @@ const (
 	kindDown      = "down"
 	kindPLE       = "per-layer gate and output"
 	kindHead      = "head"
+	kindSearch    = "bounds of the head's rows"
 	kindNorms     = "norms"
 	kindRotary    = "rotary tables"
 	kindCache     = "keys and values"
 )
 
 var kinds = []string{kindEmbedding, kindTable, kindProject, kindAttention, kindRouter, kindGate, kindUp, kindDown, kindPLE,
-	kindHead, kindNorms, kindRotary, kindCache}
+	kindHead, kindSearch, kindNorms, kindRotary, kindCache}
 
 // kindOf is the kind of a tensor; that of a tied embedding is the head.
 func kindOf(t configs.Tensor, tied bool) string {
+	if t.Class == image.ClassClusters {
+		return kindSearch
+	}
 	_, part := configs.SplitTensor(t.Name)
 	switch part {
 	case configs.TokenEmbedding:
@@ -94,18 +104,21 @@ func kindOf(t configs.Tensor, tied bool) string {
 	return kindNorms
 }
 
-// newCount holds a count against the prediction for a run. tensors are those of the image.
+// newCount holds a count against the prediction for a run of an image that holds these tensors.
 func newCount(c *configs.Config, tensors []engine.Tensor, reads *engine.Reads, run placement.Conditions) *Count {
 	count := &Count{Conditions: run}
 	predicted, dense := placement.Predict(c, run), placement.Predict(c, run.Dense(c))
 	add := func(kind, tier string, counted, predicted, dense int64) {
+		if counted == 0 && predicted == 0 && dense == 0 {
+			return // such as the bounds of a head that was read in full
+		}
 		for _, row := range []*CountRow{countRow(&count.Rows, kind, tier), countRow(&count.Tiers, "", tier), &count.Total} {
 			row.Counted += counted
 			row.Predicted += predicted
 			row.Dense += dense
 		}
 	}
-	for i, t := range c.Tensors() {
+	for i, t := range append(c.Tensors(), image.HeadTensors(c.VocabSize, c.DModel, run.Search.Clusters)...) {
 		tier, kind := image.Tier(tensors[i].Tier).String(), kindOf(t, c.TieEmbeddings)
 		rows := int64(0) // of a tied embedding, read as a table
 		if t.Name == configs.TokenEmbedding && c.TieEmbeddings {
@@ -114,8 +127,10 @@ func newCount(c *configs.Config, tensors []engine.Tensor, reads *engine.Reads, r
 		}
 		add(kind, tier, reads.Tensors[i]-rows, predicted.Tensors[i]-rows, dense.Tensors[i]-rows)
 	}
-	add(kindRotary, "image", reads.Rope, predicted.Rotary, dense.Rotary)
-	add(kindCache, "cache", reads.Cache, predicted.Cache, dense.Cache)
+	add(kindRotary, tierImage, reads.Rope, predicted.Rotary, dense.Rotary)
+	add(kindCache, tierCache, reads.Cache, predicted.Cache, dense.Cache)
+	order := []string{image.SRAM.String(), image.PSRAM.String(), image.Flash.String(), tierImage, tierCache}
+	slices.SortStableFunc(count.Tiers, func(a, b CountRow) int { return slices.Index(order, a.Tier) - slices.Index(order, b.Tier) })
 	slices.SortStableFunc(count.Rows, func(a, b CountRow) int { return slices.Index(kinds, a.Kind) - slices.Index(kinds, b.Kind) })
 	for _, rows := range [][]CountRow{count.Rows, count.Tiers} {
 		for i := range rows {
@@ -148,7 +163,7 @@ func (r *CountRow) finish(positions int64) {
 	}
 }
 
-// oneByOne is what the tokens of a run read when they are fed singly, with every neuron, and logits as often.
+// oneByOne is what the tokens of a run read when they are fed singly, with every neuron, and the full head as often.
 func oneByOne(c *configs.Config, run placement.Conditions) int64 {
 	single := placement.Conditions{Positions: run.Positions, Passes: run.Positions, Heads: run.Heads, HeadRows: run.Heads * int64(c.VocabSize),
 		Attended: run.Attended, Layers: make([]placement.Neurons, c.NLayers)}

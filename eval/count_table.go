@@ -14,8 +14,12 @@ func (c *Count) write(w io.Writer) error {
 	var b bytes.Buffer
 	run := c.Conditions
 	fmt.Fprintf(&b, "Bytes read, counted by the engine and predicted by the planner from the neurons that spoke\n\n")
-	fmt.Fprintf(&b, "%s tokens fed in %s passes through the weights; the head was read %s times\n\n", digits.Comma(run.Positions),
+	fmt.Fprintf(&b, "%s tokens fed in %s passes through the weights; the head was read %s times", digits.Comma(run.Positions),
 		digits.Comma(run.Passes), digits.Comma(run.Heads))
+	if n := run.Search.Searches; n > 0 {
+		fmt.Fprintf(&b, ",\n%s of them in part: %s rows each", digits.Comma(n), digits.Comma((run.Search.Rows+n/2)/n))
+	}
+	fmt.Fprint(&b, "\n\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "counted/token\tpredicted/token\tdifference\tof dense\ttier\t  kind of tensor")
 	row := func(r CountRow, name string) {
@@ -33,12 +37,12 @@ func (c *Count) write(w io.Writer) error {
 	}
 	row(c.Total, "all")
 	t.Flush()
-	fmt.Fprintf(&b, "\nThe difference is of the whole run: %s bytes counted. \"Of dense\" compares with the same passes\n", digits.Comma(c.Total.Counted))
-	fmt.Fprint(&b, "reading every neuron.")
+	fmt.Fprintf(&b, "\nDifference: over the whole run, in which %s bytes were counted.\n", digits.Comma(c.Total.Counted))
+	fmt.Fprint(&b, "Of dense: compared with the same passes reading every neuron.\n")
 	if c.OneByOne != c.Total.Dense {
-		fmt.Fprintf(&b, " The same tokens one by one, every neuron: %s bytes a token.", perToken(float64(c.OneByOne)/float64(max(run.Positions, 1))))
+		fmt.Fprintf(&b, "The same tokens one by one, with every neuron and the full head: %s bytes a token.\n",
+			perToken(float64(c.OneByOne)/float64(max(run.Positions, 1))))
 	}
-	fmt.Fprintln(&b)
 	if len(c.Layers) > 0 {
 		fmt.Fprintf(&b, "\nNeurons of the feed-forward: silent behind their gate, unused once quantised to 8 bits, and read\n\n")
 		t = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/engine"
+	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/placement"
 )
 
@@ -242,6 +246,72 @@ func TestCountedScores(t *testing.T) {
 	for line := range strings.Lines(out) {
 		if !strings.Contains(line, "/") && len(line) > 101 {
 			t.Errorf("%d columns: %s", len(line), line)
+		}
+	}
+}
+
+// A head that is read in part writes the same story, and what the search reads is predicted from the rows and bounds it
+// came to.
+func TestCountOfSearch(t *testing.T) {
+	dir, _ := tinyRunOf(t, wholeModel, nil)
+	ck, err := checkpoints.LoadModel(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := openSubject(context.Background(), dir, "", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.close()
+	built, err := export.BuildImage(context.Background(), ck, export.Options{Clusters: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "model.clm")
+	if err := os.WriteFile(path, built.Bytes, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	part, err := openSubject(context.Background(), path, "", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer part.close()
+	for seed := range uint64(6) {
+		opt := SampleOptions{Prompt: "Tom", Temperature: float64(seed) / 3, TopK: 1 + 3*int(seed), Seed: seed, Batch: 4, Count: true}
+		want, err := sample(context.Background(), whole, opt, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := sample(context.Background(), part, opt, io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Text != want.Text || got.Tokens != want.Tokens || got.Given != want.Given {
+			t.Errorf("with the full head %+v, with a search %+v", want, got)
+		}
+		c := got.Count
+		if s := c.Conditions.Search; s.Clusters != 12 || s.Searches != c.Conditions.Heads || s.Rows != c.Conditions.HeadRows || s.Rows < s.Searches ||
+			s.Blocks[0] < s.Rows || s.Blocks[1] < s.Rows {
+			t.Errorf("%+v", c.Conditions)
+		}
+		if c.Total.Difference != 0 || c.Total.Counted != got.Bytes {
+			t.Errorf("%+v", c.Total)
+		}
+		sum := int64(0)
+		for _, r := range c.Rows {
+			if r.Difference != 0 {
+				t.Errorf("%+v", r)
+			}
+			if sum += r.Counted; r.Kind == kindSearch && r.Counted == 0 {
+				t.Error("no bounds were read")
+			}
+		}
+		if sum != got.Bytes {
+			t.Errorf("rows add up to %d, %d bytes were read", sum, got.Bytes)
+		}
+		opt.Template = parsed(t, "Anna {{x}}") // has need of all logits
+		if text, err := sample(context.Background(), part, opt, io.Discard); err != nil || text.Count.Total.Difference != 0 || text.Count.Conditions.Search.Searches != 0 {
+			t.Errorf("%v: %+v", err, text.Count)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 type runner interface {
 	Forward(ids []int32, logits []float32) error
 	ForwardLast(ids []int32, logits []float32) error
+	ForwardBest(ids []int32, search engine.Search, k int) ([]engine.TokenLogit, error)
 	Position() int
 	Reset()
 	Reads() (*engine.Reads, error)
@@ -21,13 +22,16 @@ type runner interface {
 }
 
 // meter is an engine whose run is watched: from the calls, and from the values between its steps, it works out what the
-// run must read. It never looks at the engine's own count, so that one can be held against the other.
+// run must read. It never looks at the engine's own count of bytes, so that one can be held against the other; only how
+// many rows and bounds of a clustered head a search came to it takes from there.
 type meter struct {
 	*engine.Engine
 	config *configs.Config
 	batch  int
 	dense  bool
 	run    placement.Conditions
+
+	searched int64 // rows of the head that searches have read before this one
 
 	// The expert whose steps are being shown: gate for each of its positions, then the gated neurons for each, then down.
 	last         string // the step before
@@ -50,6 +54,7 @@ func newMeter(im *engine.Image, c *configs.Config, opt engine.Options) (*meter, 
 		open: make([]bool, c.DFF), spoken: make([]bool, c.DFF), codes: make([]int8, c.DFF),
 		opened: make([]int64, c.NLayers), used: make([]int64, c.NLayers)}
 	m.run.Layers = make([]placement.Neurons, c.NLayers)
+	m.run.Search.Clusters = im.Model().Clusters
 	if err := e.Trace(m.see); err != nil {
 		return nil, err
 	}
@@ -66,6 +71,26 @@ func (m *meter) Forward(ids []int32, logits []float32) error {
 func (m *meter) ForwardLast(ids []int32, logits []float32) error {
 	m.feed(len(ids), func(end int) bool { return end == len(ids) })
 	return m.Engine.ForwardLast(ids, logits)
+}
+
+// ForwardBest is [engine.Engine.ForwardBest].
+func (m *meter) ForwardBest(ids []int32, search engine.Search, k int) ([]engine.TokenLogit, error) {
+	m.feed(len(ids), func(end int) bool { return search.Full && end == len(ids) })
+	best, err := m.Engine.ForwardBest(ids, search, k)
+	if search.Full || err != nil {
+		return best, err
+	}
+	m.run.Heads++
+	m.run.Search.Searches++
+	reads, err := m.Reads()
+	if err != nil {
+		return nil, err
+	}
+	m.run.HeadRows += reads.SearchedRows - m.searched
+	m.run.Search.Rows += reads.SearchedRows - m.searched
+	m.run.Search.Blocks = reads.BlocksRead
+	m.searched = reads.SearchedRows
+	return best, nil
 }
 
 // feed notes the passes of a call: n ids, cut at multiples of the batch. head says whether the pass that ends before

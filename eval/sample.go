@@ -55,6 +55,9 @@ func sample(ctx context.Context, s *subject, opt SampleOptions, out io.Writer) (
 	text := Text{Model: s.name, Prompt: opt.Prompt}
 	if opt.Template == nil {
 		c := &story{tokens: opt.Tokens}
+		if search := s.image.Certified(); !search.Full {
+			w.search = &search
+		}
 		err = w.write(ctx, c)
 		text.Stopped = c.stopped
 	} else {

@@ -77,9 +77,12 @@ func (s *scripted) ForwardLast(ids []int32, logits []float32) error {
 
 func (s *scripted) Position() int                    { return len(slices.Concat(s.calls...)) }
 func (s *scripted) Forward([]int32, []float32) error { return fmt.Errorf("not asked for") }
-func (s *scripted) Reset()                           {}
-func (s *scripted) Reads() (*engine.Reads, error)    { return &engine.Reads{}, nil }
-func (s *scripted) Close() error                     { return nil }
+func (s *scripted) ForwardBest([]int32, engine.Search, int) ([]engine.TokenLogit, error) {
+	return nil, fmt.Errorf("not asked for")
+}
+func (s *scripted) Reset()                        {}
+func (s *scripted) Reads() (*engine.Reads, error) { return &engine.Reads{}, nil }
+func (s *scripted) Close() error                  { return nil }
 
 // The model of these tests draws the tokens given, one a word; "|" is end-of-text. What it is fed then, call by call, is
 // written with "|" for end-of-text and "/" between tokens.

@@ -39,7 +39,10 @@ type writer struct {
 	context   int
 	opt       SampleOptions
 	rng       engine.RNG
-	logits    []float32 // after all that was fed
+	logits    []float32 // after all that was fed; not with a search
+
+	search *engine.Search // nil, or how the best tokens are found; only for a constraint that allows every token
+	best   []engine.TokenLogit
 
 	ids  []int32 // to be fed next
 	tail []byte  // and after them this text
@@ -122,6 +125,10 @@ func (w *writer) draw(c Constraint, allowed []int32) error {
 
 // choose draws one of the allowed tokens, or of all if there is none.
 func (w *writer) choose(allowed []int32) (int32, error) {
+	if w.search != nil {
+		drawn, err := engine.Draw(w.best, float32(w.opt.Temperature), &w.rng)
+		return drawn.ID, err
+	}
 	if len(allowed) == 0 {
 		return engine.Sample(w.logits, float32(w.opt.Temperature), w.opt.TopK, &w.rng)
 	}
@@ -145,7 +152,13 @@ func (w *writer) feed() error {
 	if n := w.run.Position() + len(w.ids); n > w.context {
 		return fmt.Errorf("the text has come to %d tokens, and the context holds %d", n, w.context)
 	}
-	if err := w.run.ForwardLast(w.ids, w.logits); err != nil {
+	var err error
+	if w.search == nil {
+		err = w.run.ForwardLast(w.ids, w.logits)
+	} else {
+		w.best, err = w.run.ForwardBest(w.ids, *w.search, w.opt.TopK)
+	}
+	if err != nil {
 		return err
 	}
 	if w.given += len(w.ids); w.own {

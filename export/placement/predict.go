@@ -2,6 +2,7 @@ package placement
 
 import (
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/export/image"
 	"github.com/chiplm/chiplm/qat"
 )
 
@@ -10,11 +11,20 @@ import (
 type Conditions struct {
 	Positions int64 `json:"positions"` // fed
 	Passes    int64 `json:"passes"`    // blocks in which they went through the weights together
-	Heads     int64 `json:"heads"`     // passes that computed logits
+	Heads     int64 `json:"heads"`     // passes that computed logits, or searched for the best
 	HeadRows  int64 `json:"head_rows"` // rows of the head that these read: vocab_size each with the full head
 	Attended  int64 `json:"attended"`  // positions attended over, the own one included, added up over the positions
 
+	Search Search    `json:"search"` // of a clustered head
 	Layers []Neurons `json:"layers"` // what is read of the feed-forward of each layer
+}
+
+// Search is what searches of a clustered head read.
+type Search struct {
+	Clusters int      `json:"clusters"` // that the head has; 0: it is read in full only
+	Searches int64    `json:"searches"` // of the passes that read the head, those that did not read it in full
+	Rows     int64    `json:"rows"`     // of the head that they read
+	Blocks   [2]int64 `json:"blocks"`   // bounds of rows, at both levels
 }
 
 // Neurons is what is read of the feed-forward of a layer. A dense layer counts as one expert.
@@ -52,13 +62,19 @@ func (r *Conditions) Outside(c *configs.Config, position, n int, logits bool) {
 	}
 }
 
-// Add adds another run.
+// Add adds another run of the same image.
 func (r *Conditions) Add(other Conditions) {
 	r.Positions += other.Positions
 	r.Passes += other.Passes
 	r.Heads += other.Heads
 	r.HeadRows += other.HeadRows
 	r.Attended += other.Attended
+	r.Search.Clusters = other.Search.Clusters
+	r.Search.Searches += other.Search.Searches
+	r.Search.Rows += other.Search.Rows
+	for level, n := range other.Search.Blocks {
+		r.Search.Blocks[level] += n
+	}
 	if r.Layers == nil {
 		r.Layers = make([]Neurons, len(other.Layers))
 	}
@@ -94,7 +110,7 @@ func (n *Neurons) Add(other Neurons) {
 
 // Prediction is the bytes that a run reads.
 type Prediction struct {
-	Tensors []int64 `json:"tensors"` // of each tensor, in the order of [configs.Config.Tensors]
+	Tensors []int64 `json:"tensors"` // of each tensor, in the order of the image's table
 	Head    int64   `json:"head"`    // as the head, of the tensor that is the head
 	Rotary  int64   `json:"rotary"`  // of the rotary tables
 	Cache   int64   `json:"cache"`   // of keys and values, with their scales
@@ -146,10 +162,33 @@ func Predict(c *configs.Config, r Conditions) Prediction {
 		}
 		p.Tensors = append(p.Tensors, read)
 	}
+	if r.Search.Clusters > 0 {
+		p.Tensors = append(p.Tensors, r.Search.tensors(c)...)
+	}
 	width := int64(c.DModel / c.NHeads)
 	p.Rotary = r.Positions * width * 4                                          // half a head of cosines and of sines
 	p.Cache = r.Attended * int64(c.NLayers) * int64(c.NHeads) * (2*width + 2*4) // codes of a key and a value, and a scale each
 	return p
+}
+
+// tensors is the bytes read of the tensors that the clusters bring.
+func (s Search) tensors(c *configs.Config) []int64 {
+	var out []int64
+	for _, t := range image.HeadTensors(c.VocabSize, c.DModel, s.Clusters) {
+		stored := image.Tensor{Rows: t.Rows(), Cols: t.Cols(), Bits: t.Quant.Bits, Group: t.Quant.Group, ScaleType: image.ScaleTypeOf(t.Quant)}
+		row := int64(stored.Stride())
+		read := s.Searches * stored.StoredBytes() // rotation and bounds
+		switch t.Name {
+		case image.HeadBlocks0:
+			read = s.Blocks[0] * row
+		case image.HeadBlocks1:
+			read = s.Blocks[1] * row
+		case image.HeadOrder:
+			read = s.Rows * row // the id of a row, and what lies beside it
+		}
+		out = append(out, read)
+	}
+	return out
 }
 
 // columns is the bytes read of a down that is stored transposed.
