@@ -8,6 +8,7 @@ import (
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/shards"
 	"github.com/chiplm/chiplm/eval"
+	evalbench "github.com/chiplm/chiplm/eval/bench"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/train"
 	"github.com/chiplm/chiplm/train/bench"
@@ -17,6 +18,8 @@ import (
 func commands() []*cobra.Command {
 	text := data.Command()
 	text.AddCommand(shards.Command())
+	speed := bench.Command()
+	speed.AddCommand(evalbench.DecodeCommand())
 	return []*cobra.Command{
 		text,
 		bpe.Command(func(path string) (bpe.Corpus, error) { return data.Open(path) }),
@@ -27,6 +30,6 @@ func commands() []*cobra.Command {
 		eval.SampleCommand(),
 		export.Command(),
 		export.ImageCommand(),
-		bench.Command(),
+		speed,
 	}
 }

@@ -111,7 +111,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 // Flag words of the road work on all its commands.
 func TestJSONFlag(t *testing.T) {
 	for _, line := range []string{"train", "eval bpb", "export", "verify", "sample", "image info", "image check", "image dump",
-		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info", "bench train"} {
+		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info", "bench train", "bench decode"} {
 		cmd, _, err := rootCommand().Find(strings.Fields(line))
 		if err != nil || !strings.HasSuffix(cmd.CommandPath(), line) {
 			t.Errorf("chiplm %s does not exist: %v", line, err)

@@ -53,8 +53,8 @@ func (p Path) String() string {
 	return fmt.Sprintf("Path(%d)", int(p))
 }
 
-// resolve is the path that an option names.
-func (p Path) resolve() Path {
+// Resolve is the path that an engine with this option takes: that of the environment for [PathDefault], or the fastest.
+func (p Path) Resolve() Path {
 	if p != PathDefault {
 		return p
 	}
@@ -87,7 +87,7 @@ func (opt *Options) check() error {
 	if opt.Threads == 0 {
 		opt.Threads = 1
 	}
-	opt.Path = opt.Path.resolve()
+	opt.Path = opt.Path.Resolve()
 	switch {
 	case opt.Batch < 1 || opt.Batch > MaxBatch:
 		return fmt.Errorf("engine: batch %d is outside 1..%d: %w", opt.Batch, MaxBatch, ErrArgument)

@@ -214,18 +214,7 @@ func wordID(t *testing.T, tok *bpe.Tokenizer, word string) int32 {
 	return 0
 }
 
-// recording is an engine that keeps what it is fed.
-type recording struct {
-	*engine.Engine
-	fed []int32
-}
-
-func (r *recording) ForwardLast(ids []int32, logits []float32) error {
-	r.fed = append(r.fed, ids...)
-	return r.Engine.ForwardLast(ids, logits)
-}
-
-// filled is how a run of a template came out.
+// filledRun is how a run of a template came out.
 type filledRun struct {
 	text, holes string
 	fed         []int32
@@ -243,7 +232,7 @@ func fillWith(t *testing.T, s *subject, template string, opt SampleOptions) fill
 		t.Fatal(err)
 	}
 	defer e.Close()
-	r := &recording{Engine: e}
+	r := &listening{Engine: e}
 	f, err := parsed(t, template).fill(s.tokenizer, opt.Prompt, opt.Hole, s.config.ContextLength)
 	if err != nil {
 		t.Fatal(err)
