@@ -72,7 +72,6 @@ func Decode(ctx context.Context, s *eval.Script, o Options, tell func(done, all 
 
 // count reads the whole text once and keeps the engine's count.
 func (t *task) count(s *eval.Script, r *Report) error {
-	t.engine.ClearReads()
 	for _, w := range s.Windows {
 		if err := t.window(w); err != nil {
 			return err
