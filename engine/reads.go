@@ -46,11 +46,6 @@ func (r *Reads) Add(other *Reads) {
 	r.Positions += other.Positions
 	r.Blocks += other.Blocks
 	r.Logits += other.Logits
-	r.Searches += other.Searches
-	r.SearchedRows += other.SearchedRows
-	for level, n := range other.BlocksRead {
-		r.BlocksRead[level] += n
-	}
 	r.Rope += other.Rope
 	r.Cache += other.Cache
 	r.Searches += other.Searches
