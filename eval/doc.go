@@ -9,6 +9,10 @@
 // in loss, in the chosen token, and in the bits of all logits. On a sample of windows the steps on the way are compared
 // too (the engine's [engine.Engine.Trace], the graph's [arch.Graph.Steps]), and the first difference is named.
 //
+// `chiplm sample` lets a model write, a story or the holes of a [Template]; a [Constraint] says what may stand in a text.
+// With --count, here and in the scores, the bytes that the engine counts are held against the planner's prediction, for
+// which the run is watched from outside. Package bench measures speed.
+//
 // Caveats: a story longer than the model's context is cut into windows without overlap, so every window's first tokens
 // are predicted from little; a model with a longer context is at an advantage there, as it is in use. Numbers from
 // different stories do not compare, and one report never mixes them.

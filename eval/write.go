@@ -156,7 +156,11 @@ func (w *writer) feed() error {
 	if w.search == nil {
 		err = w.run.ForwardLast(w.ids, w.logits)
 	} else {
-		w.best, err = w.run.ForwardBest(w.ids, *w.search, w.opt.TopK)
+		k := w.opt.TopK
+		if w.opt.Temperature == 0 {
+			k = 1
+		}
+		w.best, err = w.run.ForwardBest(w.ids, *w.search, k)
 	}
 	if err != nil {
 		return err

@@ -6,6 +6,8 @@
 // [Items] says how many bytes of each tensor a token reads. [Plan] puts the engine's buffers first, then the tensors
 // that are read most per byte into the fastest memory until it is full, the rest into the next, and tables of which a
 // token reads one row into the slowest. It refuses what does not fit, with numbers and what to do.
+// [Predict] says to the byte what a whole run reads, given its [Conditions]: passes, positions, neurons that spoke, rows of
+// the head. `chiplm sample --count` holds the engine's own count against it.
 // [Layout.Cost] is a model of the time: bytes over bandwidth, multiply-accumulates times cycles, fixed work.
 //
 // # Caveats
