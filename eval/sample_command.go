@@ -31,9 +31,10 @@ newest checkpoint of all runs writes. The story ends with end-of-text or with th
 --template gives a text with holes, {{name}} or {{}}, which the model fills; with @ before it, the
 name of a file that holds the text (but for a newline at its end). In a shell, single quotes keep it
 whole. A hole ends before the first character of the text behind it, with end-of-text, or after
---hole tokens. The text between holes is not drawn token by token: what is known is fed in one
-block, together with the last token drawn, and reads the weights once for all of it. Text behind the
-last hole is not fed at all.
+--hole tokens; a space before it is left to the hole's first token, as words start with theirs. The
+text between holes is not drawn token by token: what is known is fed in one block, together with the
+last token drawn, and reads the weights once for all of it. Text behind the last hole is not fed at
+all.
 
 --count tells what was read, kind of tensor by kind and tier by tier, as the engine counted it
 while it ran, beside what the planner of chiplm export predicts for the same passes and the neurons
