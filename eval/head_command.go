@@ -28,7 +28,7 @@ func headCommand() *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "head [MODEL]",
-		Short: "What of the output layer must be read: the certified search against a fixed number of clusters",
+		Short: "What must be read of the output layer to find the best tokens",
 		Long: `Reads the output layer of MODEL in several ways along held-out stories and compares what they find
 and what they read. The output layer's rows lie in clusters; bounds of each cluster and of each row
 say which rows can be among the best tokens, and only these are read in full, to the bits of the
