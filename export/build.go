@@ -24,6 +24,7 @@ type Options struct {
 	Target    *targets.Target // nil: the built-in host
 	Overrides Overrides       // quantise otherwise than trained
 	Clusters  int             // of the head's rows, so that it can be read in part: NoClusters, AutoClusters or a number
+	Measure   bool            // plan by what the model's own text reads, not by everything; clusters imply it
 }
 
 // Built is an image in memory with what was learnt on the way.
@@ -34,9 +35,9 @@ type Built struct {
 	Tokenizer    *bpe.Tokenizer
 	Target       *targets.Target
 	Layout       *placement.Layout
-	Head         *placement.Head // what the model's own text reads of a clustered head; nil without clusters
-	PostTraining bool            // the weights were not trained with this quantisation
-	Notes        []string        // one sentence each, for the user
+	Measured     *placement.Measured // what the model's own text reads; nil if that was not asked for
+	PostTraining bool                // the weights were not trained with this quantisation
+	Notes        []string            // one sentence each, for the user
 }
 
 // BuildImage makes the image of a checkpoint. It writes nothing. The golden is computed by the training graph in exact
@@ -72,13 +73,9 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 	if b.Bytes, err = image.Encode(b.Model); err != nil {
 		return nil, err
 	}
-	if opt.Clusters != NoClusters {
-		head, err := headMatrix(b.Config, ck.Tensors)
-		if err != nil {
+	if opt.Clusters != NoClusters || opt.Measure {
+		if err := b.study(ctx, ck, opt.Clusters); err != nil {
 			return nil, err
-		}
-		if err := b.addClusters(ctx, opt.Clusters, head, b.Bytes); err != nil {
-			return nil, fmt.Errorf("clusters of the head: %w", err)
 		}
 		if b.Bytes, err = image.Encode(b.Model); err != nil {
 			return nil, err
@@ -91,7 +88,7 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 	if err != nil {
 		return nil, err
 	}
-	if b.Layout, err = placement.Plan(b.Config, b.Target, buffers, int64(len(b.Bytes)), b.Head); err != nil {
+	if b.Layout, err = placement.Plan(b.Config, b.Target, buffers, int64(len(b.Bytes)), b.Measured); err != nil {
 		return nil, err
 	}
 	for i := range b.Model.Tensors {

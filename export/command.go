@@ -72,11 +72,11 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 					return err
 				}
 			}
-			n, err := clusterCount(clusters)
+			n, err := readClusters(clusters)
 			if err != nil {
 				return err
 			}
-			b, err := BuildImage(cmd.Context(), ck, Options{Target: chip, Overrides: over, Clusters: n})
+			b, err := BuildImage(cmd.Context(), ck, Options{Target: chip, Overrides: over, Clusters: n, Measure: true})
 			if err != nil {
 				return err
 			}
@@ -109,8 +109,8 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 	return c
 }
 
-// clusterCount reads the flag --clusters.
-func clusterCount(s string) (int, error) {
+// readClusters reads the flag --clusters.
+func readClusters(s string) (int, error) {
 	if s == "auto" {
 		return AutoClusters, nil
 	}

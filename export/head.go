@@ -1,7 +1,6 @@
 package export
 
 import (
-	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -25,42 +24,36 @@ const (
 	LeastRows = 1024
 )
 
-const (
-	ownTokens  = 8192 // of the model's own text tell what its hidden states are like
-	keepEvery  = 32   // states, one is kept to measure searches on
-	bestTokens = 40   // that these searches look for: as many as chiplm sample chooses among
-)
+// bestTokens is how many tokens searches look for where they are measured and proved: as many as chiplm sample chooses among.
+const bestTokens = 40
 
-// addClusters gives a model the tensors that let its head be read in part. file is the image without them. A head whose
-// values allow no bounds stays whole, which is a note, not an error.
-func (b *Built) addClusters(ctx context.Context, n int, head *qat.Matrix, file []byte) error {
-	switch v := b.Config.VocabSize; {
-	case n == AutoClusters && v < LeastRows:
-		n = NoClusters
-	case n == AutoClusters:
-		n = clusters.DefaultCount
-	case n < 0 || n > v:
-		return fmt.Errorf("%d clusters of %d tokens are impossible: choose 0 (none) to %d", n, v, v)
-	}
-	if n == NoClusters {
-		return nil
-	}
-	moment, states, err := ownStates(ctx, file, b.Tokenizer.EOT())
-	if err != nil {
-		return err
-	}
-	c, err := clusters.Make(head, clusters.Options{Count: n, Hidden: moment, Seed: 1})
+// addClusters gives a model the tensors that let its head be read in part, and says what searches read of it. A head whose
+// values allow no bounds stays whole, which is a note, not an error; then the result is nil.
+func (b *Built) addClusters(head *qat.Matrix, n int, own *ownText) (*placement.Head, error) {
+	c, err := clusters.Make(head, clusters.Options{Count: n, Hidden: own.moment, Seed: 1})
 	if errors.Is(err, clusters.ErrRange) {
 		b.Notes = append(b.Notes, fmt.Sprintf("the head is read whole, without clusters: %v", err))
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("clusters of the head: %w", err)
 	}
-	b.Head = measure(c, head, states)
 	b.Model.Sizes.Clusters = c.Count()
 	b.Model.Tensors = append(b.Model.Tensors, headTensors(c)...)
-	return nil
+	return measureHead(c, head, own.states), nil
+}
+
+// clusterCount is the number of clusters for a vocabulary of v, of an option.
+func clusterCount(n, v int) (int, error) {
+	switch {
+	case n == AutoClusters && v < LeastRows:
+		return NoClusters, nil
+	case n == AutoClusters:
+		return clusters.DefaultCount, nil
+	case n < 0 || n > v:
+		return 0, fmt.Errorf("%d clusters of %d tokens are impossible: choose 0 (none) to %d", n, v, v)
+	}
+	return n, nil
 }
 
 // headMatrix is the head as the image quantises it.
@@ -77,8 +70,8 @@ func headMatrix(c *configs.Config, tensors map[string][]float32) (*qat.Matrix, e
 	return nil, fmt.Errorf("the model has no tensor %s", name)
 }
 
-// measure is what searches for the best tokens of these states read, on average.
-func measure(c *clusters.Clusters, head *qat.Matrix, states [][]float32) *placement.Head {
+// measureHead is what searches for the best tokens of these states read, on average.
+func measureHead(c *clusters.Clusters, head *qat.Matrix, states [][]float32) *placement.Head {
 	var sum clusters.Work
 	codes := make([]int8, c.D)
 	for _, h := range states {
@@ -89,57 +82,6 @@ func measure(c *clusters.Clusters, head *qat.Matrix, states [][]float32) *placem
 	n := float64(len(states))
 	return &placement.Head{Clusters: c.Count(), Rows: float64(sum.Rows) / n,
 		Blocks: [2]float64{float64(sum.Blocks[0]) / n, float64(sum.Blocks[1]) / n}}
-}
-
-// ownStates lets the model write. It takes the second moment of the hidden states before the head, and keeps some.
-func ownStates(ctx context.Context, file []byte, eot int32) (moment *clusters.Moment, kept [][]float32, err error) {
-	im, err := engine.NewImage(file)
-	if err != nil {
-		return nil, nil, fmt.Errorf("the engine refuses the image: %w", err)
-	}
-	defer im.Close()
-	e, err := engine.New(im, engine.Options{Batch: 1})
-	if err != nil {
-		return nil, nil, err
-	}
-	defer e.Close()
-	m := im.Model()
-	moment = clusters.NewMoment(m.DModel)
-	n := 0
-	err = e.Trace(func(s engine.Step) {
-		if s.Name != "output_norm" {
-			return
-		}
-		moment.Add(s.Values)
-		if n++; n%keepEvery == 0 {
-			kept = append(kept, slices.Clone(s.Values))
-		}
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	logits := make([]float32, m.VocabSize)
-	rng := engine.RNG(1)
-	id := eot
-	for n := range ownTokens {
-		if e.Position() == m.ContextLength || n == 0 {
-			if err := ctx.Err(); err != nil {
-				return nil, nil, err
-			}
-			e.Reset()
-			id = eot
-		}
-		if err := e.ForwardLast([]int32{id}, logits); err != nil {
-			return nil, nil, err
-		}
-		if id, err = engine.Sample(logits, 1, 0, &rng); err != nil {
-			return nil, nil, err
-		}
-		if id == eot {
-			e.Reset()
-		}
-	}
-	return moment, kept, nil
 }
 
 // headTensors lays clusters out as docs/image.md says.

@@ -13,14 +13,15 @@ import (
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/clusters"
 	"github.com/chiplm/chiplm/export/image"
+	"github.com/chiplm/chiplm/export/placement"
 )
 
 func TestClustersSurviveTheImage(t *testing.T) {
 	for _, sets := range [][]string{nil, {"tie_embeddings=false"}, {"quant.weights.scale=f16", "quant.weights.bits=8"}} {
 		ck := checkpoint(t, config(t, sets...))
 		b := build(t, ck, Options{Clusters: 20, Target: chip(t)})
-		if b.Model.Sizes.Clusters != 20 || b.Head == nil || b.Head.Clusters != 20 || b.Head.Rows <= 0 || b.Layout.Head != b.Head {
-			t.Fatalf("%v: %d clusters, head %+v", sets, b.Model.Sizes.Clusters, b.Head)
+		if b.Model.Sizes.Clusters != 20 || b.Measured == nil || b.Measured.Head.Clusters != 20 || b.Measured.Head.Rows <= 0 || b.Layout.Measured != b.Measured {
+			t.Fatalf("%v: %d clusters, measured %+v", sets, b.Model.Sizes.Clusters, b.Measured)
 		}
 		path := filepath.Join(t.TempDir(), "model.clm")
 		if err := os.WriteFile(path, b.Bytes, 0o644); err != nil {
@@ -39,11 +40,11 @@ func TestClustersSurviveTheImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := build(t, ck, Options{})
-		moment, _, err := ownStates(context.Background(), plain.Bytes, b.Tokenizer.EOT())
+		own, err := writeText(context.Background(), plain.Bytes, b.Tokenizer.EOT())
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := clusters.Make(head, clusters.Options{Count: 20, Hidden: moment, Seed: 1})
+		want, err := clusters.Make(head, clusters.Options{Count: 20, Hidden: own.moment, Seed: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +104,7 @@ func TestWrongBoundIsFound(t *testing.T) {
 
 func TestClustersAreChosen(t *testing.T) {
 	small := checkpoint(t, config(t))
-	if b := build(t, small, Options{Clusters: AutoClusters}); b.Model.Sizes.Clusters != 0 || b.Head != nil {
+	if b := build(t, small, Options{Clusters: AutoClusters}); b.Model.Sizes.Clusters != 0 || b.Measured.Head != nil {
 		t.Errorf("a head of %d rows gets %d clusters by itself", b.Config.VocabSize, b.Model.Sizes.Clusters)
 	}
 	large := checkpoint(t, config(t, "vocab_size=1100", "d_model=16", "ple_dim=0"))
@@ -133,7 +134,32 @@ func TestClustersAreChosen(t *testing.T) {
 	if b.Model.Sizes.Clusters != 0 || len(b.Notes) == 0 || !strings.Contains(strings.Join(b.Notes, " "), "without clusters") {
 		t.Errorf("a head out of range: %d clusters, notes %q", b.Model.Sizes.Clusters, b.Notes)
 	}
-	if _, err := clusterCount("many"); err == nil || errors.Is(err, image.ErrClusters) {
+	if _, err := readClusters("many"); err == nil || errors.Is(err, image.ErrClusters) {
 		t.Error(err)
+	}
+}
+
+// TestOwnTextIsCounted: what is noted of the model's own text predicts what the engine read of up and down, to the byte.
+func TestOwnTextIsCounted(t *testing.T) {
+	for _, sets := range [][]string{nil, {"experts=3"}, {"d_ff=75", "quant.weights.group=32", "quant.weights.scale=f16"}} {
+		ck := checkpoint(t, config(t, sets...))
+		b := build(t, ck, Options{Measure: true})
+		own, err := writeText(context.Background(), b.Bytes, b.Tokenizer.EOT())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Measured.Head != nil || b.Measured.Tokens != ownTokens || len(b.Measured.Neurons) != b.Config.NLayers {
+			t.Fatalf("%v: %+v", sets, b.Measured)
+		}
+		want := placement.Predict(b.Config, placement.Conditions{Layers: b.Measured.Neurons})
+		for i, x := range b.Config.Tensors() {
+			if _, part := configs.SplitTensor(x.Name); (part == configs.Up || part == configs.Down) && want.Tensors[i] != own.reads.Tensors[i] {
+				t.Errorf("%v: %s: %d bytes were read, the notes predict %d", sets, x.Name, own.reads.Tensors[i], want.Tensors[i])
+			}
+		}
+	}
+	swiglu := build(t, checkpoint(t, config(t, "activation=swiglu")), Options{Measure: true})
+	if swiglu.Measured != nil {
+		t.Errorf("a model that reads everything: %+v", swiglu.Measured)
 	}
 }

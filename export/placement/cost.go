@@ -6,7 +6,7 @@ import (
 	"github.com/chiplm/chiplm/export/targets"
 )
 
-// Cost is what a model of the chip says a token takes. It is an estimate, with the full head and every neuron read.
+// Cost is what a model of the chip says a token takes. It is an estimate; what is read of head and neurons is the layout's.
 type Cost struct {
 	StartMs  float64 `json:"start_ms"`  // at position 0
 	MiddleMs float64 `json:"middle_ms"` // half way through the context

@@ -17,6 +17,10 @@ func (l *Layout) explain(c *configs.Config, t *targets.Target) {
 		}
 	}
 	l.explainSilence(c)
+	if l.Measured != nil {
+		l.Notes = append(l.Notes, fmt.Sprintf("what is read of head and neurons was measured on %s tokens that the model wrote itself; other text reads more or less (chiplm sample --count)",
+			digits.Comma(l.Measured.Tokens)))
+	}
 	var bound []string
 	for _, m := range t.Memories {
 		for _, p := range l.Cost.Parts {
@@ -44,7 +48,7 @@ func (l *Layout) wholeBelow(i int) bool {
 
 // explainSilence says what silent neurons leave unread.
 func (l *Layout) explainSilence(c *configs.Config) {
-	if c.Activation != configs.ReLU {
+	if c.Activation != configs.ReLU || l.Measured != nil && l.Measured.Neurons != nil {
 		return
 	}
 	var bytes float64

@@ -12,7 +12,8 @@
 //
 // # Caveats
 //
-// The cost model knows the full head and reads every neuron; it was fitted to nothing, its figures are the target's.
+// The cost model was fitted to nothing, its figures are the target's. Without [Measured] it reads every row of the head and
+// every neuron.
 // A tensor lies in one memory whole. Which expert is read is taken as even.
 package placement
 
@@ -41,7 +42,14 @@ func (i Item) Heat() float64 { return i.ReadBytes / float64(max(i.Bytes, 1)) }
 // table reports whether a token reads one row only, which has at most two parts.
 func (i Item) table() bool { return i.RowReads > 0 && i.RowReads <= 2 && i.Weights == 0 }
 
-// Head is what a search of a clustered head reads for a token, on average. It depends on the text and is measured.
+// Measured is what a token reads, on average, of what it need not read whole. It depends on the text.
+type Measured struct {
+	Tokens  int       `json:"tokens"` // of the text that it was measured on
+	Head    *Head     `json:"head,omitempty"`
+	Neurons []Neurons `json:"neurons,omitempty"` // of each layer with a relu gate, over the whole text
+}
+
+// Head is what a search of a clustered head reads for a token.
 type Head struct {
 	Clusters int        `json:"clusters"`
 	Blocks   [2]float64 `json:"blocks"` // bounds of rows, at both levels
@@ -49,10 +57,14 @@ type Head struct {
 }
 
 // Items lists the tensors of a model's image, in their order, with what a token reads of them: a matrix whole, an expert
-// with the share 1/E, a table one row. The tied embedding is read whole as the head, and a row of it as the embedding;
-// with clusters, head says how much of it is read, and their tensors follow. head is nil without.
-func Items(c *configs.Config, head *Head) []Item {
+// with the share 1/E, a table one row. The tied embedding is read whole as the head, and a row of it as the embedding.
+// m, which may be nil, says how much is read of a clustered head, whose tensors then follow, and of the feed-forward.
+func Items(c *configs.Config, m *Measured) []Item {
 	var out []Item
+	var head *Head
+	if m != nil {
+		head = m.Head
+	}
 	for _, t := range c.Budget().Tensors {
 		row := float64(t.Codes+t.Scales) / float64(t.Rows())
 		it := Item{
@@ -71,12 +83,31 @@ func Items(c *configs.Config, head *Head) []Item {
 			it.RowReads += int(math.Round(head.Rows)) * max(it.RowReads, 1)
 			it.ReadBytes, it.Weights = it.RowBytes, head.Rows*float64(t.Cols())
 		}
+		if m != nil && m.Neurons != nil {
+			m.silence(c, t, row, &it)
+		}
 		out = append(out, it)
 	}
 	if head != nil {
 		out = append(out, head.items(c)...)
 	}
 	return out
+}
+
+// silence has an item read only the neurons that speak. A row of up is two accesses, its codes and its scales; a column of
+// down is one, for the scales of a group are read together.
+func (m *Measured) silence(c *configs.Config, t configs.TensorBudget, row float64, it *Item) {
+	tokens := float64(m.Tokens)
+	switch layer, part := configs.SplitTensor(t.Name); {
+	case part == configs.Up:
+		n := float64(m.Neurons[layer].Up) / tokens
+		it.ReadBytes, it.RowReads, it.Weights = n*row, int(math.Round(2*n)), n*float64(t.Cols())
+		it.RowBytes = it.ReadBytes
+	case part == configs.Down && t.Block > 0:
+		n := float64(m.Neurons[layer].Down) / tokens
+		it.ReadBytes = float64(m.Neurons[layer].columns(c, t)) / tokens
+		it.RowBytes, it.RowReads, it.Weights = it.ReadBytes, int(math.Round(n)), n*float64(t.Block)
+	}
 }
 
 // items are the tensors of the clusters: rotation and bounds are read whole, blocks and ids as the search needs them.

@@ -299,3 +299,63 @@ func TestWrite(t *testing.T) {
 	}
 	t.Log(b.String())
 }
+
+// TestMeasuredItems: what need not be read whole is read as measured, everything else as before.
+func TestMeasuredItems(t *testing.T) {
+	c := combo()
+	m := &Measured{Tokens: 100, Head: &Head{Clusters: 256, Blocks: [2]float64{2000, 300}, Rows: 80}}
+	for range c.NLayers {
+		m.Neurons = append(m.Neurons, Neurons{Experts: 100, Up: 6400, Down: 6000, Groups: 500})
+	}
+	before := Items(c, nil)
+	after := Items(c, m)
+	if len(after) != len(before)+5 {
+		t.Fatalf("%d items, %d without clusters", len(after), len(before))
+	}
+	row := 128/2 + 128/64*4.0
+	for i, b := range before {
+		a := after[i]
+		switch _, part := configs.SplitTensor(b.Name); part {
+		case configs.Up:
+			if a.ReadBytes != 64*row || a.RowBytes != a.ReadBytes || a.RowReads != 128 || a.Weights != 64*128 {
+				t.Errorf("up: %+v", a)
+			}
+		case configs.Down: // columns of 128 codes, and 128 scales a group
+			if a.ReadBytes != 60*64+5*512 || a.RowReads != 60 || a.Weights != 60*128 {
+				t.Errorf("down: %+v", a)
+			}
+		case configs.TokenEmbedding:
+			if a.ReadBytes != 81*row || a.Weights != 80*128 || a.Bytes != b.Bytes || a.table() {
+				t.Errorf("embedding: %+v", a)
+			}
+		default:
+			if a != b {
+				t.Errorf("%s changed from %+v to %+v", b.Name, b, a)
+			}
+		}
+	}
+	want := map[string]float64{image.HeadRotation: 128*128 + 128*4, image.HeadBounds: float64((image.BoundsBytes(128, 256) + 15) / 16 * 16),
+		image.HeadBlocks0: 2000 * 16, image.HeadBlocks1: 300 * 16, image.HeadOrder: 80 * 16}
+	for _, a := range after[len(before):] {
+		if a.ReadBytes != want[a.Name] || a.table() {
+			t.Errorf("%s: %+v, want %v bytes", a.Name, a, want[a.Name])
+		}
+	}
+	b := Buffers{Arena: 70000, Cache: 442368}
+	dense, err := Plan(c, esp32s3(t), b, 3<<20, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := Plan(c, esp32s3(t), b, 3<<20, m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.Cost.MeanMs >= dense.Cost.MeanMs || l.ReadBytes >= dense.ReadBytes {
+		t.Errorf("%v ms for %v, %v bytes for %v", l.Cost.MeanMs, dense.Cost.MeanMs, l.ReadBytes, dense.ReadBytes)
+	}
+	for _, p := range l.Tensors { // what is read whole belongs into the fastest memory, before what is read in part
+		if _, part := configs.SplitTensor(p.Name); (part == configs.Up || part == configs.Down) && p.Tier == image.SRAM {
+			t.Errorf("%s is placed in sram", p.Name)
+		}
+	}
+}

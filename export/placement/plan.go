@@ -29,7 +29,7 @@ type Layout struct {
 	Memories  []Use      `json:"memories"`
 	Buffers   Buffers    `json:"buffers"`
 	ReadBytes float64    `json:"bytes_read_per_token"`
-	Head      *Head      `json:"head,omitempty"` // with clusters: what was taken to be read of the output layer
+	Measured  *Measured  `json:"measured,omitempty"` // what was taken to be read of what need not be read whole
 	MMU       *Pages     `json:"mmu,omitempty"`
 	Partition *Partition `json:"partition,omitempty"`
 	Cost      Cost       `json:"cost"`
@@ -71,10 +71,10 @@ type Partition struct {
 	Free  int64 `json:"free"`
 }
 
-// Plan places a model on a target. imageBytes is the size of the whole image file, which flash must hold; head is what a
-// token reads of a clustered head, or nil. The error wraps [ErrFit].
-func Plan(c *configs.Config, t *targets.Target, b Buffers, imageBytes int64, head *Head) (*Layout, error) {
-	l := &Layout{Model: c.Name, Target: t.Name, Buffers: b, Head: head}
+// Plan places a model on a target. imageBytes is the size of the whole image file, which flash must hold; m says
+// what a token reads of what it need not read whole; nil: everything, of a head without clusters. The error wraps [ErrFit].
+func Plan(c *configs.Config, t *targets.Target, b Buffers, imageBytes int64, m *Measured) (*Layout, error) {
+	l := &Layout{Model: c.Name, Target: t.Name, Buffers: b, Measured: m}
 	for _, m := range t.Memories {
 		l.Memories = append(l.Memories, Use{Name: m.Name, Tier: m.Tier, Bytes: m.Bytes, Usable: m.Usable, Free: m.Usable})
 	}
@@ -96,7 +96,7 @@ func Plan(c *configs.Config, t *targets.Target, b Buffers, imageBytes int64, hea
 		u.Buffers += buf.bytes
 		u.Free -= buf.bytes
 	}
-	if err := l.place(Items(c, head), t); err != nil {
+	if err := l.place(Items(c, m), t); err != nil {
 		return nil, err
 	}
 	if err := l.flash(t, imageBytes); err != nil {

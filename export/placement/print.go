@@ -28,11 +28,7 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 			m.Pages, digits.Comma(m.PageBytes), m.App, m.PSRAM, m.Image, m.Free)
 	}
 	c := l.Cost
-	head := "full head"
-	if h := l.Head; h != nil {
-		head = fmt.Sprintf("%.0f of the head's rows", h.Rows)
-	}
-	fmt.Fprintf(&b, "\nEstimated by a model, not measured (%s, every neuron read):\n", head)
+	fmt.Fprintf(&b, "\nEstimated by a model, not measured on a chip, for %s:\n", l.assumed())
 	fmt.Fprintf(&b, "  %.2f ms at the start, %.2f in the middle, %.2f at the end of the context; %.1f tokens a second\n",
 		c.StartMs, c.MiddleMs, c.EndMs, c.PerSec)
 	fmt.Fprintf(&b, "\nA token in the middle of the context, in ms; reading and computing overlap, the longer counts:\n\n")
@@ -53,6 +49,24 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// assumed says what is taken to be read of head and neurons.
+func (l *Layout) assumed() string {
+	head, neurons := "the full head", "every neuron"
+	if m := l.Measured; m != nil {
+		if m.Head != nil {
+			head = fmt.Sprintf("%.0f of the head's rows", m.Head.Rows)
+		}
+		if m.Neurons != nil {
+			var rows int64
+			for _, n := range m.Neurons {
+				rows += n.Up
+			}
+			neurons = fmt.Sprintf("%.0f open neurons a layer", float64(rows)/float64(len(m.Neurons)*m.Tokens))
+		}
+	}
+	return head + " and " + neurons
 }
 
 // Write prints the whole plan: the summary, and a line per tensor.
