@@ -76,9 +76,9 @@ static layout plan(const chiplm_image *image, const chiplm_options *options) {
     l.scratch_bytes = chiplm_kernels_of(options->path)->scratch_bytes(options->batch, l.input_stride, groups);
     l.scratch_bytes = (l.scratch_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     l.scratch = take(at, members, l.scratch_bytes);
-    l.attention_columns = (larger(m->context_length, width) + 15) / 16 * 16; /* members share no line of a cache */
+    l.attention_columns = (larger(m->context_length, width) + CHIPLM_TURN - 1) / CHIPLM_TURN * CHIPLM_TURN;
     l.attention_weights = take(at, members * l.attention_columns, sizeof(float));
-    l.attention_shares = take(at, 2 * members * l.attention_columns, sizeof(int16_t));
+    l.attention_shares = take(at, members * l.attention_columns, sizeof(int16_t));
     l.attention_sums = take(at, members * l.attention_columns, sizeof(int32_t));
     l.queries = take(at, members * ((width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT), sizeof(int8_t));
     return l;
@@ -211,7 +211,7 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     for (uint32_t i = 0; i < members_of(options); i++) {
         const size_t at = (size_t)i * (size_t)l.attention_columns;
         lm->attention[i].weights = (float *)(void *)(base + l.attention_weights) + at;
-        lm->attention[i].shares = (int16_t *)(void *)(base + l.attention_shares) + 2 * at;
+        lm->attention[i].shares = (int16_t *)(void *)(base + l.attention_shares) + at;
         lm->attention[i].sums = (int32_t *)(void *)(base + l.attention_sums) + at;
     }
     lm->counters = (void *)(base + l.counters);

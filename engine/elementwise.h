@@ -66,12 +66,16 @@ static void rotate(float *x, uint32_t d, const float *cosine, const float *sine)
     }
 }
 
-static bool soft_sum(const float *v, size_t n, float *most, float *sum) {
+static bool all_finite(const float *v, size_t n) {
     uint32_t top = 0;
     for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = chiplm_bits(v[i]) & 0x7fffffffU;
         top = magnitude > top ? magnitude : top;
     }
+    return top < 0x7f800000U;
+}
+
+static bool soft_sum(const float *v, size_t n, float *most, float *sum) {
     const float m = chiplm_largest(v, n);
     float p[8] = {0};
     size_t i = 0;
@@ -85,5 +89,24 @@ static bool soft_sum(const float *v, size_t n, float *most, float *sum) {
     }
     *most = m;
     *sum = chiplm_join8(p);
-    return top < 0x7f800000U;
+    return all_finite(v, n);
+}
+
+static void dequantise(const chiplm_tensor *w, uint32_t row, float *y) {
+    const uint32_t per_block = 128 / w->bits;
+    const uint32_t group = w->group == 0 ? w->columns : w->group;
+    const uint8_t *codes = w->codes.at + (size_t)row * w->stride;
+    for (uint32_t i = 0; i < w->columns; i += per_block) {
+        int8_t block[64];
+        unpack(codes + i / per_block * 16, 16, w->bits, block);
+        for (uint32_t j = 0; j < per_block && i + j < w->columns; j++) {
+            y[i + j] = (float)block[j] * scale_at(w, (size_t)row * w->groups + (i + j) / group);
+        }
+    }
+}
+
+static void product_floats(const chiplm_tensor *w, const float *x, float *y) {
+    for (uint32_t r = 0; r < w->rows; r++) {
+        y[r] = chiplm_dot8((const float *)(const void *)(w->codes.at + (size_t)r * w->stride), x, w->columns);
+    }
 }

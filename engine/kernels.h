@@ -12,6 +12,7 @@ enum {
     CHIPLM_PAD = 64,             /* codes of inputs are padded to a multiple of this with zeros */
     CHIPLM_CHUNK = 32,           /* codes of inputs that share a sum; every group is a whole number of chunks */
     CHIPLM_STEP = 64,            /* products are cut between members of a team at multiples of this many rows */
+    CHIPLM_TURN = 32,            /* positions that attention takes in one turn */
     CHIPLM_MAX_COLUMNS = 131072, /* 127 * 127 * 131072 < 2^31 */
 };
 
@@ -52,11 +53,12 @@ typedef struct chiplm_head {
     const float *value_scales;
 } chiplm_head;
 
-/* Scratch for attention over at most n positions of d values. */
+/* Scratch for attention over at most n positions of d values: each has room for the larger of n and d, rounded up to
+ * CHIPLM_TURN. */
 typedef struct chiplm_attention {
-    float *weights;  /* n */
-    int16_t *shares; /* n */
-    int32_t *sums;   /* the larger of n and d */
+    float *weights;
+    int16_t *shares;
+    int32_t *sums;
 } chiplm_attention;
 
 typedef struct chiplm_kernels {
@@ -99,6 +101,13 @@ typedef struct chiplm_kernels {
 
     /* The largest of n >= 1 values, and sum8 of exp(v_i - most). Returns false when a value is not finite. */
     bool (*soft_sum)(const float *v, size_t n, float *most, float *sum);
+
+    /* Whether all values are finite. */
+    bool (*all_finite)(const float *v, size_t n);
+
+    /* Sets marks to 1 for the neurons whose gate is above 0, or whose code is not 0, and returns how many these are. */
+    uint32_t (*mark_open)(const float *gate, uint32_t n, uint8_t *marks);
+    uint32_t (*mark_used)(const int8_t *codes, uint32_t n, uint8_t *marks);
 } chiplm_kernels;
 
 /* The paths that were compiled for this kind of processor, in the order of chiplm_path; null where there is none. */

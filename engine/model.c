@@ -203,12 +203,7 @@ chiplm_status chiplm_run_head(chiplm *lm, uint32_t first, uint32_t n, float *log
     for (uint32_t b = first; b < n; b++) {
         trace_some(lm, -1, "head", logits + (b - first) * vocabulary, 0, lm->image.model.vocab_size, lm->all + b, 1);
     }
-    uint32_t top = 0;
-    for (size_t i = 0; i < (n - first) * vocabulary; i++) {
-        const uint32_t magnitude = chiplm_bits(logits[i]) & 0x7fffffffU;
-        top = magnitude > top ? magnitude : top;
-    }
-    lm->finite = lm->finite && top < 0x7f800000U;
+    lm->finite = lm->kernels->all_finite(logits, (n - first) * vocabulary) && lm->finite;
     return lm->finite ? CHIPLM_OK : CHIPLM_ERR_NOT_FINITE;
 }
 
@@ -253,12 +248,7 @@ static uint32_t list_open(chiplm *lm, uint32_t l, const uint32_t *which, uint32_
     uint32_t open = 0;
     memset(lm->marks, 0, f);
     for (uint32_t i = 0; i < n; i++) {
-        const float *gate = lm->wide + which[i] * lm->wide_columns;
-        for (uint32_t j = 0; j < f; j++) {
-            const uint8_t is_open = gate[j] > 0.0f ? 1 : 0;
-            lm->marks[j] |= is_open;
-            open += is_open;
-        }
+        open += lm->kernels->mark_open(lm->wide + which[i] * lm->wide_columns, f, lm->marks);
     }
     lm->counters[lm->image.model.n_tensors + l] += open;
     return list_marked(lm, lm->open);
@@ -270,12 +260,7 @@ static uint32_t list_used(chiplm *lm, uint32_t l, const uint32_t *which, uint32_
     uint32_t used = 0;
     memset(lm->marks, 0, m->d_ff);
     for (uint32_t i = 0; i < n; i++) {
-        const int8_t *codes = lm->inputs.codes + which[i] * lm->inputs.stride;
-        for (uint32_t j = 0; j < m->d_ff; j++) {
-            const uint8_t is_used = codes[j] != 0 ? 1 : 0;
-            lm->marks[j] |= is_used;
-            used += is_used;
-        }
+        used += lm->kernels->mark_used(lm->inputs.codes + which[i] * lm->inputs.stride, m->d_ff, lm->marks);
     }
     lm->counters[m->n_tensors + m->n_layers + l] += used;
     return list_marked(lm, lm->used);

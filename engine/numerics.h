@@ -138,12 +138,8 @@ typedef struct chiplm_grid {
     float inverse;
 } chiplm_grid;
 
-CHIPLM_INLINE chiplm_grid chiplm_grid_of(const float *x, size_t n) {
-    int32_t top = 0; /* the largest abs(x), compared as bits: NaN and infinity come out above every number */
-    for (size_t i = 0; i < n; i++) {
-        const int32_t a = (int32_t)(chiplm_bits(x[i]) & 0x7fffffffU);
-        top = a > top ? a : top;
-    }
+/* The grid of a vector whose largest abs(x) has the bits top: NaN and infinity come out above every number. */
+CHIPLM_INLINE chiplm_grid chiplm_grid_of_top(int32_t top) {
     if (top >= 0x7f800000) {
         return (chiplm_grid){.scale = chiplm_from_bits(0x7fc00000U), .inverse = 0.0f};
     }
@@ -152,6 +148,15 @@ CHIPLM_INLINE chiplm_grid chiplm_grid_of(const float *x, size_t n) {
         return (chiplm_grid){0.0f, 0.0f};
     }
     return (chiplm_grid){.scale = m / 127.0f, .inverse = 127.0f / m};
+}
+
+CHIPLM_INLINE chiplm_grid chiplm_grid_of(const float *x, size_t n) {
+    int32_t top = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int32_t a = (int32_t)(chiplm_bits(x[i]) & 0x7fffffffU);
+        top = a > top ? a : top;
+    }
+    return chiplm_grid_of_top(top);
 }
 
 CHIPLM_INLINE int32_t chiplm_code(float x, float inverse) {

@@ -1,9 +1,9 @@
 /* path.h is the body of plain.c, avx2.c, avx512.c and neon.c: all kernels, compiled for one set of instructions, and the
  * table of them. A file sets CHIPLM_PATH to one of the numbers below and CHIPLM_TABLE to the table's name.
  *
- * Loops that a compiler turns into good vectors by itself are written once (elementwise.h, attention.h); products have a
- * file for each kind of instructions, and product_plain.h is the definition of them all. Contraction is off everywhere:
- * no path fuses a multiplication with an addition. */
+ * elementwise.h, attention.h and product_plain.h are the definition, in plain C. Paths with vectors have bodies of their own,
+ * over a few operations that vectors.h gives them, and products and attention for each kind of instructions. Contraction is
+ * off everywhere: no path fuses a multiplication with an addition. */
 #define CHIPLM_PLAIN 1
 #define CHIPLM_AVX2 2
 #define CHIPLM_AVX512 3
@@ -32,11 +32,8 @@
 #include "kernels.h"
 #include "numerics.h"
 
-#include "elementwise.h"
-
-#include "attention.h"
-
-#include "codes.h"
+#include "scales.h"
+#include "neurons.h"
 
 #if CHIPLM_PATH == CHIPLM_AVX512
 #include "product_avx512.h"
@@ -44,6 +41,15 @@
 #include "product_avx2.h"
 #else
 #include "product_plain.h"
+#endif
+
+#if CHIPLM_PATH == CHIPLM_PLAIN
+#include "elementwise.h"
+#include "attention.h"
+#else
+#include "vectors.h"
+#include "elementwise_vector.h"
+#include "attention_vector.h"
 #endif
 
 const chiplm_kernels CHIPLM_TABLE = {
@@ -60,6 +66,9 @@ const chiplm_kernels CHIPLM_TABLE = {
     .rotate = rotate,
     .attend = attend,
     .soft_sum = soft_sum,
+    .all_finite = all_finite,
+    .mark_open = mark_open,
+    .mark_used = mark_used,
 };
 
 #if defined(__clang__) && (CHIPLM_PATH == CHIPLM_AVX2 || CHIPLM_PATH == CHIPLM_AVX512)

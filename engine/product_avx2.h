@@ -32,13 +32,18 @@ CHIPLM_INLINE __m256i load_two(const uint8_t *low, const uint8_t *high) {
     return _mm256_inserti128_si256(_mm256_castsi128_si256(load16(low)), load16(high), 1);
 }
 
-/* Takes 16 bytes of each of 8 rows, from the half-th half of the rows: out[d] holds word d of row r in lane r. apart is
- * constant where this is called. */
-CHIPLM_INLINE void gather(bool apart, const lane_rows *rows, size_t half, size_t at, __m256i out[4]) {
-    __m256i v[4];
+/* Takes 16 bytes of each of 8 rows, from the half-th half of the rows: those of rows i and i + 4 to v[i]. apart is constant
+ * where this is called. */
+CHIPLM_INLINE void load_rows(bool apart, const lane_rows *rows, size_t half, size_t at, __m256i v[4]) {
     for (size_t i = 0; i < 4; i++) {
         v[i] = load_two(row_at(apart, rows, 8 * half + i) + at, row_at(apart, rows, 8 * half + i + 4) + at);
     }
+}
+
+/* The same: out[d] holds word d of row r in lane r. */
+CHIPLM_INLINE void gather(bool apart, const lane_rows *rows, size_t half, size_t at, __m256i out[4]) {
+    __m256i v[4];
+    load_rows(apart, rows, half, at, v);
     const __m256i a = _mm256_unpacklo_epi32(v[0], v[1]);
     const __m256i b = _mm256_unpackhi_epi32(v[0], v[1]);
     const __m256i c = _mm256_unpacklo_epi32(v[2], v[3]);

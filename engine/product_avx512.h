@@ -18,15 +18,21 @@ CHIPLM_INLINE __m512i broadcast_quad(const int8_t *x) {
 
 CHIPLM_INLINE __m128i load16(const uint8_t *at) { return _mm_loadu_si128((const __m128i *)(const void *)at); }
 
-/* Takes 16 bytes of each of 16 rows: out[d] holds word d of row r in lane r. apart is constant where this is called. */
-CHIPLM_INLINE void gather(bool apart, const lane_rows *rows, size_t at, __m512i out[4]) {
-    __m512i v[4];
+/* Takes 16 bytes of each of 16 rows: those of rows i, i + 4, i + 8 and i + 12 to v[i]. apart is constant where this is
+ * called. */
+CHIPLM_INLINE void load_rows(bool apart, const lane_rows *rows, size_t at, __m512i v[4]) {
     for (size_t i = 0; i < 4; i++) {
         v[i] = _mm512_castsi128_si512(load16(row_at(apart, rows, i) + at));
         v[i] = _mm512_inserti32x4(v[i], load16(row_at(apart, rows, i + 4) + at), 1);
         v[i] = _mm512_inserti32x4(v[i], load16(row_at(apart, rows, i + 8) + at), 2);
         v[i] = _mm512_inserti32x4(v[i], load16(row_at(apart, rows, i + 12) + at), 3);
     }
+}
+
+/* The same: out[d] holds word d of row r in lane r. */
+CHIPLM_INLINE void gather(bool apart, const lane_rows *rows, size_t at, __m512i out[4]) {
+    __m512i v[4];
+    load_rows(apart, rows, at, v);
     const __m512i a = _mm512_unpacklo_epi32(v[0], v[1]);
     const __m512i b = _mm512_unpackhi_epi32(v[0], v[1]);
     const __m512i c = _mm512_unpacklo_epi32(v[2], v[3]);

@@ -130,17 +130,28 @@ CHIPLM_INLINE const uint8_t *row_at(bool apart, const lane_rows *rows, size_t r)
     return apart ? rows->at[r] : rows->first + r * rows->stride;
 }
 
-/* Sets rows to those of a strip, from the first-th of those to compute on, in an array of stride bytes a row. Lanes beyond
- * the last repeat it. */
+/* Sets rows to the first n of an array, or all lanes if there are more. Lanes that are left over repeat the last. */
+CHIPLM_INLINE void rows_from(const uint8_t *array, size_t stride, uint32_t n, lane_rows *rows) {
+    rows->apart = n < LANES;
+    rows->first = array;
+    rows->stride = stride;
+    for (uint32_t r = 0; rows->apart && r < LANES; r++) {
+        rows->at[r] = array + (size_t)(r < n ? r : n - 1) * stride;
+    }
+}
+
+/* Sets rows to those of a strip, from the first-th of those to compute on, in an array of stride bytes a row. */
 static void find_rows(const work *k, uint32_t first, const uint8_t *array, size_t stride, lane_rows *rows) {
     const chiplm_product *p = k->p;
     const uint32_t n = k->count - first < LANES ? k->count - first : LANES;
-    rows->apart = p->list != NULL || n < LANES;
-    rows->stride = stride;
-    rows->first = array + ((size_t)p->first + first) * stride;
-    for (uint32_t r = 0; rows->apart && r < LANES; r++) {
-        const uint32_t at = first + (r < n ? r : n - 1);
-        rows->at[r] = array + ((size_t)p->first + (p->list == NULL ? at : p->list[at])) * stride;
+    array += (size_t)p->first * stride;
+    if (p->list == NULL) {
+        rows_from(array + first * stride, stride, n, rows);
+        return;
+    }
+    rows->apart = true;
+    for (uint32_t r = 0; r < LANES; r++) {
+        rows->at[r] = array + (size_t)p->list[first + (r < n ? r : n - 1)] * stride;
     }
 }
 

@@ -3,11 +3,7 @@
 #include "numerics.h"
 
 static bool all_finite(const float *logits, uint32_t n) {
-    bool finite = true;
-    for (uint32_t i = 0; i < n; i++) {
-        finite = finite && chiplm_finite(logits[i]);
-    }
-    return finite;
+    return chiplm_kernels_of(CHIPLM_PATH_BEST)->all_finite(logits, n);
 }
 
 static uint32_t best_of(const float *logits, uint32_t n) {
