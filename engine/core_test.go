@@ -86,6 +86,9 @@ func writeTestImages(t *testing.T) (paths, want []string) {
 	dir := t.TempDir()
 	for name, cfg := range testConfigs() {
 		m := newTestModel(t, cfg, 11)
+		if cfg.VocabSize > 20 {
+			m.cluster(t, 9)
+		}
 		b := m.image(t, randomIDs(min(4, cfg.ContextLength), cfg.VocabSize, 1)).bytes
 		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+".image")
 		if err := os.WriteFile(path, b, 0o644); err != nil {

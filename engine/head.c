@@ -64,7 +64,7 @@ typedef struct query {
     float norm;     /* value of 1 in its norm */
     float slack;
     struct {
-        int32_t lanes[LANES]; /* in units of step */
+        int16_t lanes[32]; /* in units of step, by the columns of a block; those of the norm are 0 */
         float step, norm, slack;
     } level[LEVELS];
 } query;
@@ -110,8 +110,9 @@ static query prepare(const chiplm_model *m, const bounds *data, const int8_t *x,
         }
         q.level[l].step = most / 32767.0f;
         const float inverse = most > 0.0f ? 32767.0f / most : 0.0f;
+        memset(q.level[l].lanes, 0, sizeof q.level[l].lanes);
         for (uint32_t i = 0; i < LANES; i++) {
-            q.level[l].lanes[i] = (int32_t)chiplm_rne(y[i] * inverse);
+            q.level[l].lanes[i < LANES / 2 ? i : i + 1] = (int16_t)chiplm_rne(y[i] * inverse);
         }
         rounding += 108.0f * q.level[l].step;
         q.level[l].norm = (norm_of(z, data->level[l].weights, d, scratch) * data->level[l].norm_step) * margin;
@@ -130,12 +131,8 @@ static float cluster_bound(const query *q, const int8_t *box) {
 }
 
 /* The bound of a row by its block at a level. sum is what the levels before gave, and becomes what this one gives. */
-static float row_bound(const query *q, uint32_t level, const uint8_t *block, float *sum) {
-    const int32_t *lanes = q->level[level].lanes;
-    int32_t dot = 0;
-    for (uint32_t j = 0; j < BLOCK - 1; j++) {
-        dot += (((block[j] & 15) ^ 8) - 8) * lanes[j] + (((block[j] >> 4) ^ 8) - 8) * lanes[j + LANES / 2];
-    }
+static float row_bound(const chiplm_kernels *kernels, const query *q, uint32_t level, const uint8_t *block, float *sum) {
+    const int32_t dot = kernels->block_dot(block, q->level[level].lanes);
     *sum = *sum + (float)dot * q->level[level].step;
     return (*sum + (float)block[BLOCK - 1] * q->level[level].norm) + q->level[level].slack;
 }
@@ -148,17 +145,7 @@ static bool is_out(const chiplm_best *best, float bound) { return best->n == bes
 
 /* The logit of one row, read in full. */
 static float read_row(chiplm *lm, uint32_t b, uint32_t id) {
-    float logit;
-    const chiplm_product p = {.w = lm->head,
-                              .first = id,
-                              .rows = 1,
-                              .x = lm->inputs,
-                              .which = lm->all + b,
-                              .n = 1,
-                              .y = &logit,
-                              .ldy = 0,
-                              .scratch = lm->scratch};
-    lm->kernels->product(&p);
+    const float logit = lm->kernels->row_logit(lm->head, id, lm->inputs.codes + b * lm->inputs.stride, lm->inputs.scales[b]);
     chiplm_count_rows(lm, lm->head, 1);
     lm->reads.searched_rows++;
     return logit;
@@ -174,7 +161,7 @@ static bool search_cluster(chiplm *lm, uint32_t b, const query *q, const bounds 
         bool out = false;
         for (uint32_t l = 0; l < LEVELS && !out; l++) {
             const chiplm_tensor *blocks = lm->head_blocks[l];
-            out = is_out(best, row_bound(q, l, blocks->codes.at + (size_t)at * blocks->stride, &sum) * scale);
+            out = is_out(best, row_bound(lm->kernels, q, l, blocks->codes.at + (size_t)at * blocks->stride, &sum) * scale);
             chiplm_count_rows(lm, blocks, 1);
             lm->reads.blocks_read[l]++;
         }

@@ -108,6 +108,12 @@ typedef struct chiplm_kernels {
     /* Sets marks to 1 for the neurons whose gate is above 0, or whose code is not 0, and returns how many these are. */
     uint32_t (*mark_open)(const float *gate, uint32_t n, uint8_t *marks);
     uint32_t (*mark_used)(const int8_t *codes, uint32_t n, uint8_t *marks);
+
+    /* Row r of W times one input, padded as inputs are: the same bits as product. */
+    float (*row_logit)(const chiplm_tensor *w, uint32_t row, const int8_t *x, float scale);
+
+    /* The sum of the 32 codes of 4 bits of a block (docs/image.md) times lanes: columns 0 to 31 in their order. */
+    int32_t (*block_dot)(const uint8_t *block, const int16_t *lanes);
 } chiplm_kernels;
 
 /* The paths that were compiled for this kind of processor, in the order of chiplm_path; null where there is none. */

@@ -33,6 +33,7 @@
 #include "numerics.h"
 
 #include "scales.h"
+#include "search.h"
 #include "neurons.h"
 
 #if CHIPLM_PATH == CHIPLM_AVX512
@@ -69,6 +70,8 @@ const chiplm_kernels CHIPLM_TABLE = {
     .all_finite = all_finite,
     .mark_open = mark_open,
     .mark_used = mark_used,
+    .row_logit = row_logit,
+    .block_dot = block_dot,
 };
 
 #if defined(__clang__) && (CHIPLM_PATH == CHIPLM_AVX2 || CHIPLM_PATH == CHIPLM_AVX512)

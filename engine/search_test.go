@@ -24,6 +24,12 @@ func clusteredConfigs() map[string]configs.Config {
 		c.Quant.Weights = configs.WeightQuant{Bits: bits, Group: 32, Scale: configs.ScaleF16}
 		out[name] = c
 	}
+	eight := shape(200, 42, 1, 1, 20, 16, 0, 0) // a row of whole blocks and half a chunk
+	eight.Quant.Weights = configs.WeightQuant{Bits: 8, Scale: configs.ScaleF32}
+	out["8 bits, odd"] = eight
+	two := shape(200, 74, 1, 1, 20, 16, 0, 0)
+	two.Quant.Weights = configs.WeightQuant{Bits: 2, Group: 32, Scale: configs.ScaleF32}
+	out["2 bits, odd"] = two
 	c := out["untied"]
 	c.TieEmbeddings = false
 	out["untied"] = c
@@ -54,7 +60,11 @@ func TestSearchEqualsTheFullHead(t *testing.T) {
 			im := openTest(t, m.image(t, []int32{1}).bytes)
 			ids := randomIDs(cfg.ContextLength, cfg.VocabSize, 5)
 			want := m.forward(ids)
-			for _, opt := range []Options{{Batch: 1}, {Batch: 7, Path: PathPlain}, {Batch: 3, Threads: 2}} {
+			options := []Options{{Batch: 3, Threads: 2}}
+			for _, path := range Paths() {
+				options = append(options, Options{Batch: 1 + 6*len(options), Path: path})
+			}
+			for _, opt := range options {
 				for _, k := range []int{1, 5, 40} {
 					k = min(k, cfg.VocabSize)
 					e, err := New(im, opt)

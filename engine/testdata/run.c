@@ -102,7 +102,7 @@ static chiplm_status run(const chiplm_image *image, chiplm_options options, int 
                 status = CHIPLM_OK; /* a changed image may still be a good one */
             }
         }
-        if (status == CHIPLM_OK && !copy) { /* the bounds of a changed image need not hold; its search must end */
+        if (status == CHIPLM_OK) { /* the bounds of a changed image need not hold; its search must end */
             const chiplm_search search = chiplm_search_certified(image);
             const uint32_t n_best = v < 9 ? v : 9;
             int32_t *best = aligned(n_best * sizeof *best);
