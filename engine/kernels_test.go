@@ -150,6 +150,9 @@ func TestAttentionIsTheSameOnEveryPath(t *testing.T) {
 					copy(a.keyScales[4*i:], floatBytes(rng.Float32()))
 					copy(a.valueScales[4*i:], floatBytes(rng.Float32()*float32(rng.IntN(5)))) // zero, too
 				}
+				if rng.IntN(8) == 0 { // scores that overflow, and 0 times infinity
+					a.queryScale = math.MaxFloat32
+				}
 				room := (max(n, d) + attentionTurn - 1) / attentionTurn * attentionTurn
 				onEveryPath(t, "attend", func(k kernels) []byte {
 					weights, shares, sums := guarded(t, 4*room, 64), guarded(t, 2*room, 64), guarded(t, 4*room, 64)

@@ -40,6 +40,8 @@
 #include "product_avx512.h"
 #elif CHIPLM_PATH == CHIPLM_AVX2
 #include "product_avx2.h"
+#elif CHIPLM_PATH == CHIPLM_NEON
+#include "product_neon.h"
 #else
 #include "product_plain.h"
 #endif

@@ -152,8 +152,9 @@ CHIPLM_INLINE void add_quads(uint32_t inputs, const uint8_t *codes, const int8_t
             pairs[i][0] = pairs[i][1] = _mm256_setzero_si256();
         }
         for (; q < end; q++) {
-            const __m256i low = load32(codes + q * 64);
-            const __m256i high = load32(codes + q * 64 + 32);
+            __m256i low = load32(codes + q * 64);
+            __m256i high = load32(codes + q * 64 + 32);
+            __asm__("" : "+x"(low), "+x"(high)); /* else gcc loads them again for every input */
             for (uint32_t i = 0; i < inputs; i++) {
                 const __m256i four = broadcast_quad(x[i] + q * QUAD);
                 add_products(&pairs[i][0], low, four);
