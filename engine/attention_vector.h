@@ -1,22 +1,31 @@
-/* attention_vector.h: attention.h in vectors. Dots and sums of values are the path's: dots, mix. Lanes beyond the last position
- * weigh nothing. */
+/* attention_vector.h: attention.h in vectors, for several queries at once. Dots and sums of values are the path's: dots,
+ * mix. Lanes beyond the last position weigh nothing. */
 
-/* Adds to dots, or to sums of values, the elements from .. d: those beyond the blocks that dots and mix take. */
-static void add_dots(const int8_t *query, const int8_t *keys, uint32_t n, uint32_t from, uint32_t d, int32_t *out) {
-    for (uint32_t t = 0; from < d && t < n; t++) {
-        for (uint32_t i = from; i < d; i++) {
-            out[t] += (int32_t)query[i] * keys[(size_t)t * d + i];
+/* The dots of queries and n keys, for widths that a path has no better way for. */
+static void plain_dots(const chiplm_queries *q, const int8_t *keys, uint32_t n, uint32_t d, int32_t *out, size_t columns) {
+    for (uint32_t i = 0; i < q->n; i++) {
+        const int8_t *query = q->codes + i * q->stride;
+        for (uint32_t t = 0; t < n; t++) {
+            const int8_t *key = keys + (size_t)t * d;
+            int32_t sum = 0;
+            for (uint32_t j = 0; j < d; j++) {
+                sum += (int32_t)query[j] * key[j];
+            }
+            out[i * columns + t] = sum;
         }
     }
 }
 
-static void add_values(const int8_t *shares, const int8_t *values, uint32_t n, uint32_t from, uint32_t d, int32_t *out) {
-    for (uint32_t i = from; i < d; i++) {
-        int32_t sum = 0;
-        for (uint32_t t = 0; t < n; t++) {
-            sum += (int32_t)shares[t] * values[(size_t)t * d + i];
+static void plain_mix(const int8_t *shares, uint32_t many, const int8_t *values, uint32_t n, uint32_t d, int32_t *out,
+                      size_t columns) {
+    for (uint32_t i = 0; i < many; i++) {
+        for (uint32_t j = 0; j < d; j++) {
+            int32_t sum = 0;
+            for (uint32_t t = 0; t < n; t++) {
+                sum += (int32_t)shares[i * columns + t] * values[(size_t)t * d + j];
+            }
+            out[i * columns + j] = sum;
         }
-        out[i] = sum;
     }
 }
 
@@ -28,13 +37,14 @@ static void add_values(const int8_t *shares, const int8_t *values, uint32_t n, u
 #include "attention_neon.h"
 #endif
 
-static bool attend(const int8_t *query, float query_scale, chiplm_head head, uint32_t n, uint32_t d, float c,
-                   chiplm_attention scratch, float *o) {
-    float *weights = scratch.weights;
-    int32_t *sums = scratch.sums;
-    int8_t *shares = (int8_t *)scratch.shares; /* never negative */
+/* What a query gives its positions: codes of their weights, the scale of these, and the sum of the weights. */
+typedef struct given {
+    float scale, total;
+} given;
 
-    dots(query, head.keys, n, d, sums);
+/* From dots with n keys, in sums, to codes of shares; weights is scratch. */
+static given softmax(const int32_t *sums, float query_scale, chiplm_head head, uint32_t n, float c, float *weights,
+                     int8_t *shares) {
     vf top = v_set(((float)sums[0] * (query_scale * head.key_scales[0])) * c);
     for (size_t t = 0; t < n; t += STEP) {
         const vf scales = v_set(query_scale) * v_load_upto(head.key_scales + t, n - t);
@@ -69,14 +79,35 @@ static bool attend(const int8_t *query, float query_scale, chiplm_head head, uin
         v_store(weights + t, a);
     }
     const chiplm_grid grid = chiplm_grid_of_top(top_most(magnitude));
-    memset(shares + (n - 1) / CHIPLM_TURN * CHIPLM_TURN, 0, CHIPLM_TURN);
     for (size_t t = 0; t < n; t += STEP) {
         v_store_codes(shares + t, STEP, v_code(v_load(weights + t), grid.inverse));
     }
-    mix(shares, head.values, n, d, sums);
-    const vf sum = v_set(eight_join(total));
-    for (size_t i = 0; i < d; i += STEP) {
-        v_store_upto(o + i, d - i, (v_ints(sums + i) * v_set(grid.scale)) / sum);
+    return (given){grid.scale, eight_join(total)};
+}
+
+static bool attend(chiplm_queries queries, chiplm_head head, uint32_t first, uint32_t d, float c, chiplm_attention scratch,
+                   float *o, size_t ldo) {
+    const uint32_t n = first + queries.n; /* of the last */
+    const size_t columns = ((size_t)(n > d ? n : d) + CHIPLM_TURN - 1) / CHIPLM_TURN * CHIPLM_TURN;
+    int8_t *shares = (int8_t *)scratch.shares; /* never negative */
+    given gave[CHIPLM_MOST_QUERIES];
+    bool finite = true;
+    dots(&queries, head.keys, n, d, scratch.sums, columns);
+    for (uint32_t i = 0; i < queries.n; i++) {
+        const uint32_t own = first + i + 1;
+        int8_t *codes = shares + i * columns;
+        const size_t last = (size_t)(own - 1) / CHIPLM_TURN * CHIPLM_TURN;
+        memset(codes + last, 0, (n - last + CHIPLM_TURN - 1) / CHIPLM_TURN * CHIPLM_TURN);
+        gave[i] = softmax(scratch.sums + i * columns, queries.scales[i], head, own, c, scratch.weights, codes);
+        finite = finite && !chiplm_is_nan(gave[i].scale);
     }
-    return !chiplm_is_nan(grid.scale);
+    mix(shares, queries.n, head.values, n, d, scratch.sums, columns);
+    for (uint32_t i = 0; i < queries.n; i++) {
+        const vf total = v_set(gave[i].total);
+        for (size_t j = 0; j < d; j += STEP) {
+            const vf sum = v_ints(scratch.sums + i * columns + j);
+            v_store_upto(o + i * ldo + j, d - j, (sum * v_set(gave[i].scale)) / total);
+        }
+    }
+    return finite;
 }

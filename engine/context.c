@@ -73,14 +73,16 @@ static layout plan(const chiplm_image *image, const chiplm_options *options) {
     l.input_codes = take(at, batch * l.input_stride, sizeof(int8_t));
     l.input_sums = take(at, batch * l.input_stride / CHIPLM_CHUNK, sizeof(int32_t));
     l.input_scales = take(at, batch, sizeof(float));
-    l.scratch_bytes = chiplm_kernels_of(options->path)->scratch_bytes(options->batch, l.input_stride, groups);
+    const chiplm_kernels *kernels = chiplm_kernels_of(options->path);
+    l.scratch_bytes = kernels->scratch_bytes(options->batch, l.input_stride, groups);
     l.scratch_bytes = (l.scratch_bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     l.scratch = take(at, members, l.scratch_bytes);
     l.attention_columns = (larger(m->context_length, width) + CHIPLM_TURN - 1) / CHIPLM_TURN * CHIPLM_TURN;
+    const uint64_t queries = members * kernels->queries;
     l.attention_weights = take(at, members * l.attention_columns, sizeof(float));
-    l.attention_shares = take(at, members * l.attention_columns, sizeof(int16_t));
-    l.attention_sums = take(at, members * l.attention_columns, sizeof(int32_t));
-    l.queries = take(at, members * ((width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT), sizeof(int8_t));
+    l.attention_shares = take(at, queries * l.attention_columns, sizeof(int16_t));
+    l.attention_sums = take(at, queries * l.attention_columns, sizeof(int32_t));
+    l.queries = take(at, queries * padded(width), sizeof(int8_t));
     return l;
 }
 
@@ -211,8 +213,8 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     for (uint32_t i = 0; i < members_of(options); i++) {
         const size_t at = (size_t)i * (size_t)l.attention_columns;
         lm->attention[i].weights = (float *)(void *)(base + l.attention_weights) + at;
-        lm->attention[i].shares = (int16_t *)(void *)(base + l.attention_shares) + at;
-        lm->attention[i].sums = (int32_t *)(void *)(base + l.attention_sums) + at;
+        lm->attention[i].shares = (int16_t *)(void *)(base + l.attention_shares) + at * lm->kernels->queries;
+        lm->attention[i].sums = (int32_t *)(void *)(base + l.attention_sums) + at * lm->kernels->queries;
     }
     lm->counters = (void *)(base + l.counters);
     uint64_t *counters = lm->counters;

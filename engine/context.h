@@ -54,7 +54,7 @@ struct chiplm {
     uint8_t *scratch; /* [members, scratch_bytes] */
     size_t scratch_bytes;
     chiplm_attention attention[CHIPLM_MAX_MEMBERS];
-    int8_t *queries; /* [members, d_model / n_heads] codes */
+    int8_t *queries; /* [members, kernels->queries, d_model / n_heads, padded] codes */
     bool member_finite[CHIPLM_MAX_MEMBERS];
 
     /* The cache: for layer l, head h and position t, codes at ((l * n_heads + h) * context_length + t) * head width, and

@@ -24,12 +24,14 @@ package engine
 //     w.codes.at = codes;
 //     of(path)->product_floats(&w, x, y);
 // }
-// static bool attend(int path, const void *query, float query_scale, const void *keys, const void *key_scales,
-//                    const void *values, const void *value_scales, uint32_t n, uint32_t d, float c, void *weights,
-//                    void *shares, void *sums, float *o) {
+// static bool attend(int path, const void *codes, size_t stride, const float *scales, uint32_t queries, const void *keys,
+//                    const void *key_scales, const void *values, const void *value_scales, uint32_t first, uint32_t d,
+//                    float c, void *weights, void *shares, void *sums, float *o, size_t ldo) {
+//     const chiplm_queries q = {codes, stride, scales, queries};
 //     const chiplm_head head = {keys, key_scales, values, value_scales};
-//     return of(path)->attend(query, query_scale, head, n, d, c, (chiplm_attention){weights, shares, sums}, o);
+//     return of(path)->attend(q, head, first, d, c, (chiplm_attention){weights, shares, sums}, o, ldo);
 // }
+// static uint32_t queries(int path) { return of(path)->queries; }
 // static uint64_t scratch(int path, uint32_t batch, uint64_t padded, uint64_t groups) {
 //     return of(path)->scratch_bytes(batch, padded, groups);
 // }
@@ -170,17 +172,24 @@ func (k kernels) productFloats(w, x, y []byte) {
 	C.product_floats(C.int(k), t, bytesIn(w), floatsIn(x), floatsIn(y))
 }
 
-// attentionCall is the head of one query: codes [d], [n, d] and [n, d], scales f32 [n].
+// attentionCall is a head and its queries at consecutive positions: their codes [queries, stride] and scales, f32, and the
+// codes [n, width] of keys and values with their scales. The last query is at position n - 1.
 type attentionCall struct {
-	query, keys, keyScales, values, valueScales []byte
-	queryScale, scale                           float32
+	queries, queryScales                 []byte
+	keys, keyScales, values, valueScales []byte
+	stride, width                        int
+	scale                                float32
 }
 
-// attend computes o, f32 [d]. scratch is what chiplm_attention says.
-func (k kernels) attend(a *attentionCall, weights, shares, sums, o []byte) bool {
-	return bool(C.attend(C.int(k), bytesIn(a.query), C.float(a.queryScale), bytesIn(a.keys), bytesIn(a.keyScales), bytesIn(a.values),
-		bytesIn(a.valueScales), C.uint32_t(len(a.keyScales)/4), C.uint32_t(len(a.query)), C.float(a.scale), bytesIn(weights),
-		bytesIn(shares), bytesIn(sums), floatsIn(o)))
+// most is the number of queries that a path takes at once.
+func (k kernels) most() int { return int(C.queries(C.int(k))) }
+
+// attend computes o, f32 [queries, ldo], for the queries from..to. scratch is what chiplm_attention says.
+func (k kernels) attend(a *attentionCall, from, to int, weights, shares, sums, o []byte, ldo int) bool {
+	first := len(a.keyScales)/4 - len(a.queryScales)/4 + from
+	return bool(C.attend(C.int(k), bytesIn(a.queries[from*a.stride:]), C.size_t(a.stride), floatsIn(a.queryScales[4*from:]),
+		C.uint32_t(to-from), bytesIn(a.keys), bytesIn(a.keyScales), bytesIn(a.values), bytesIn(a.valueScales), C.uint32_t(first),
+		C.uint32_t(a.width), C.float(a.scale), bytesIn(weights), bytesIn(shares), bytesIn(sums), floatsIn(o), C.size_t(ldo)))
 }
 
 // attentionTurn is what the scratch of attention is rounded up to.

@@ -13,6 +13,7 @@ enum {
     CHIPLM_CHUNK = 32,           /* codes of inputs that share a sum; every group is a whole number of chunks */
     CHIPLM_STEP = 64,            /* products are cut between members of a team at multiples of this many rows */
     CHIPLM_TURN = 32,            /* positions that attention takes in one turn */
+    CHIPLM_MOST_QUERIES = 4,
     CHIPLM_MAX_COLUMNS = 131072, /* 127 * 127 * 131072 < 2^31 */
 };
 
@@ -53,12 +54,20 @@ typedef struct chiplm_head {
     const float *value_scales;
 } chiplm_head;
 
-/* Scratch for attention over at most n positions of d values: each has room for the larger of n and d, rounded up to
- * CHIPLM_TURN. */
+/* Queries of one head at consecutive positions: codes of query i at codes + i * stride, and a scale each. */
+typedef struct chiplm_queries {
+    const int8_t *codes;
+    size_t stride;
+    const float *scales;
+    uint32_t n;
+} chiplm_queries;
+
+/* Scratch for attention of so many queries over at most n positions of d values. columns is the larger of n and d, rounded
+ * up to CHIPLM_TURN. */
 typedef struct chiplm_attention {
-    float *weights;
-    int16_t *shares;
-    int32_t *sums;
+    float *weights;  /* [columns] */
+    int16_t *shares; /* [queries, columns] */
+    int32_t *sums;   /* [queries, columns] */
 } chiplm_attention;
 
 typedef struct chiplm_kernels {
@@ -94,10 +103,12 @@ typedef struct chiplm_kernels {
     /* Turns the pairs (x_i, x_{i + d/2}) by the angles whose cosines and sines (d/2 of each) are given. */
     void (*rotate)(float *x, uint32_t d, const float *cosine, const float *sine);
 
-    /* o = attention of the query (codes and scale) over n >= 1 positions; c is the scale of the scores. Returns false
-     * when something was not finite. */
-    bool (*attend)(const int8_t *query, float query_scale, chiplm_head head, uint32_t n, uint32_t d, float c,
-                   chiplm_attention scratch, float *o);
+    /* o[i * ldo ..] = attention of query i over the positions 0 .. first + i; c is the scale of the scores. Takes `queries`
+     * queries at most, and sharing the reads of keys and values, is fastest then. Returns false when something was not
+     * finite. */
+    bool (*attend)(chiplm_queries queries, chiplm_head head, uint32_t first, uint32_t d, float c, chiplm_attention scratch,
+                   float *o, size_t ldo);
+    uint32_t queries; /* at most CHIPLM_MOST_QUERIES */
 
     /* The largest of n >= 1 values, and sum8 of exp(v_i - most). Returns false when a value is not finite. */
     bool (*soft_sum)(const float *v, size_t n, float *most, float *sum);

@@ -137,31 +137,41 @@ func TestStepsAreTheSameOnEveryPath(t *testing.T) {
 }
 
 // TestAttentionIsTheSameOnEveryPath compares attention on every path over heads of all kinds of widths, for few and for
-// many positions.
+// many positions and queries.
 func TestAttentionIsTheSameOnEveryPath(t *testing.T) {
 	for _, d := range []int{2, 4, 6, 8, 10, 16, 18, 24, 32, 40, 48, 62, 64, 80, 96, 128, 130, 256} {
 		for n := 1; n < 140; n += 1 + n/40 {
 			t.Run(fmt.Sprintf("%d elements, %d positions", d, n), func(t *testing.T) {
 				rng := rand.New(rand.NewPCG(uint64(d), uint64(n)))
-				a := &attentionCall{query: guardedCodes(t, rng, d), keys: guardedCodes(t, rng, n*d), values: guardedCodes(t, rng, n*d),
-					keyScales: guarded(t, 4*n, 4), valueScales: guarded(t, 4*n, 4),
-					queryScale: rng.Float32(), scale: float32(math.Exp2(-float64(rng.IntN(14))))}
+				queries := 1 + rng.IntN(min(n, 6))
+				a := &attentionCall{width: d, stride: d + rng.IntN(9), scale: float32(math.Exp2(-float64(rng.IntN(14)))),
+					keys: guardedCodes(t, rng, n*d), values: guardedCodes(t, rng, n*d), keyScales: guarded(t, 4*n, 4),
+					valueScales: guarded(t, 4*n, 4), queryScales: guarded(t, 4*queries, 4)}
+				a.queries = guardedCodes(t, rng, (queries-1)*a.stride+d)
 				for i := range n {
 					copy(a.keyScales[4*i:], floatBytes(rng.Float32()))
 					copy(a.valueScales[4*i:], floatBytes(rng.Float32()*float32(rng.IntN(5)))) // zero, too
 				}
-				if rng.IntN(8) == 0 { // scores that overflow, and 0 times infinity
-					a.queryScale = math.MaxFloat32
+				for i := range queries {
+					scale := rng.Float32()
+					if rng.IntN(8) == 0 { // scores that overflow, and 0 times infinity
+						scale = math.MaxFloat32
+					}
+					copy(a.queryScales[4*i:], floatBytes(scale))
 				}
-				room := (max(n, d) + attentionTurn - 1) / attentionTurn * attentionTurn
+				columns, ldo := (max(n, d)+attentionTurn-1)/attentionTurn*attentionTurn, d+rng.IntN(4)
 				onEveryPath(t, "attend", func(k kernels) []byte {
-					weights, shares, sums := guarded(t, 4*room, 64), guarded(t, 2*room, 64), guarded(t, 4*room, 64)
+					most := k.most()
+					weights := guarded(t, 4*columns, 64)
+					shares, sums := guarded(t, 2*columns*most, 64), guarded(t, 4*columns*most, 64)
 					for i := range shares {
 						shares[i] = 0xa5
 					}
-					o := guarded(t, 4*d, 4)
-					if !k.attend(a, weights, shares, sums, o) {
-						t.Error("not finite")
+					o := guarded(t, 4*((queries-1)*ldo+d), 4)
+					for from := 0; from < queries; from += most {
+						if !k.attend(a, from, min(from+most, queries), weights, shares, sums, o[4*from*ldo:], ldo) {
+							t.Error("not finite")
+						}
 					}
 					return o
 				})

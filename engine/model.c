@@ -100,38 +100,27 @@ static void embed(chiplm *lm, const int32_t *ids, uint32_t n) {
     trace(lm, -1, "mix", lm->mix, columns, columns, n);
 }
 
-/* One head of one position: turns its query, key and value, caches the latter two, and attends. */
-static bool attend(chiplm *lm, uint32_t member, uint32_t layer, uint32_t head, uint32_t position, float *qkv, float *o) {
+/* One head of one position: turns its query, key and value; caches the latter two. Returns the scale of the query, whose
+ * codes go to query. */
+static float prepare(chiplm *lm, uint32_t head, uint32_t position, size_t here, float *qkv, int8_t *query) {
     const chiplm_model *m = &lm->image.model;
     const chiplm_kernels *kernels = lm->kernels;
     const uint32_t width = m->d_model / m->n_heads;
     const size_t half = width / 2;
     const float *cosines = (const float *)(const void *)lm->image.rope.at + position * half;
     const float *sines = cosines + m->context_length * half;
-    const size_t first = ((size_t)layer * m->n_heads + head) * m->context_length; /* position 0 in the cache */
-    const size_t here = first + position;
     float *q = qkv + (size_t)head * width;
     float *k = q + m->d_model;
     const float *v = k + m->d_model;
-    int8_t *query = lm->queries + member * (((size_t)width + 63) / 64 * 64);
     if (m->qk_norm != 0) {
         kernels->rmsnorm(q, NULL, width, m->norm_eps, q);
         kernels->rmsnorm(k, NULL, width, m->norm_eps, k);
     }
     kernels->rotate(q, width, cosines, sines);
     kernels->rotate(k, width, cosines, sines);
-    const float query_scale = kernels->quantise(q, width, width, query, NULL);
     lm->key_scales[here] = kernels->quantise(k, width, width, lm->key_codes + here * width, NULL);
     lm->value_scales[here] = kernels->quantise(v, width, width, lm->value_codes + here * width, NULL);
-    const chiplm_head cached = {
-        .keys = lm->key_codes + first * width,
-        .key_scales = lm->key_scales + first,
-        .values = lm->value_codes + first * width,
-        .value_scales = lm->value_scales + first,
-    };
-    const bool finite = kernels->attend(query, query_scale, cached, position + 1, width, m->score_scale,
-                                        lm->attention[member], o + (size_t)head * width);
-    return finite && !chiplm_is_nan(query_scale) && !chiplm_is_nan(lm->key_scales[here]);
+    return kernels->quantise(q, width, width, query, NULL);
 }
 
 typedef struct attention_job {
@@ -139,18 +128,44 @@ typedef struct attention_job {
     uint32_t layer, n;
 } attention_job;
 
+/* One head over some positions of the block, as many as the kernels take at a time. */
+static bool attend(const attention_job *job, uint32_t member, uint32_t head, uint32_t from, uint32_t n) {
+    chiplm *lm = job->lm;
+    const chiplm_model *m = &lm->image.model;
+    const uint32_t width = m->d_model / m->n_heads;
+    const size_t stride = ((size_t)width + CHIPLM_PAD - 1) / CHIPLM_PAD * CHIPLM_PAD;
+    const size_t first = ((size_t)job->layer * m->n_heads + head) * m->context_length; /* position 0 in the cache */
+    const uint32_t position = lm->position + from;
+    int8_t *codes = lm->queries + member * lm->kernels->queries * stride;
+    float scales[CHIPLM_MOST_QUERIES];
+    bool finite = true;
+    for (uint32_t i = 0; i < n; i++) {
+        const size_t here = first + position + i;
+        float *qkv = lm->wide + (from + i) * lm->wide_columns;
+        scales[i] = prepare(lm, head, position + i, here, qkv, codes + i * stride);
+        finite = finite && !chiplm_is_nan(scales[i]) && !chiplm_is_nan(lm->key_scales[here]);
+    }
+    const chiplm_queries queries = {.codes = codes, .stride = stride, .scales = scales, .n = n};
+    const chiplm_head cached = {
+        .keys = lm->key_codes + first * width,
+        .key_scales = lm->key_scales + first,
+        .values = lm->value_codes + first * width,
+        .value_scales = lm->value_scales + first,
+    };
+    float *o = lm->h + (size_t)from * m->d_model + (size_t)head * width;
+    return lm->kernels->attend(queries, cached, position, width, m->score_scale, lm->attention[member], o, m->d_model) &&
+           finite;
+}
+
 /* Some heads, over the positions of the block in their order. */
 static void attention_part(void *argument, uint32_t member) {
     const attention_job *job = argument;
     chiplm *lm = job->lm;
-    const chiplm_model *m = &lm->image.model;
-    const uint32_t members = lm->team.members;
+    const uint32_t most = lm->kernels->queries;
     bool finite = true;
-    for (uint32_t head = member; head < m->n_heads; head += members) {
-        for (uint32_t b = 0; b < job->n; b++) {
-            finite = attend(lm, member, job->layer, head, lm->position + b, lm->wide + b * lm->wide_columns,
-                            lm->h + (size_t)b * m->d_model) &&
-                     finite;
+    for (uint32_t head = member; head < lm->image.model.n_heads; head += lm->team.members) {
+        for (uint32_t b = 0; b < job->n; b += most) {
+            finite = attend(job, member, head, b, job->n - b < most ? job->n - b : most) && finite;
         }
     }
     lm->member_finite[member] = finite;

@@ -16,6 +16,9 @@ typedef struct product_job {
 
 /* The first of count things that member has, of members that share them in runs of whole steps. */
 static uint32_t share(uint32_t count, uint32_t step, uint32_t member, uint32_t members) {
+    if (members == 1) {
+        return member == 0 ? 0 : count;
+    }
     const uint64_t steps = ((uint64_t)count + step - 1) / step;
     const uint64_t first = steps * member / members * step;
     return first < count ? (uint32_t)first : count;
@@ -64,8 +67,11 @@ static void count_columns(chiplm *lm, const chiplm_tensor *w, const uint32_t *li
     uint64_t groups = w->groups;
     if (list != NULL) {
         groups = 0;
-        for (uint32_t i = 0; i < listed; i++) {
-            groups += i == 0 || list[i] / group != list[i - 1] / group ? 1 : 0;
+        for (uint64_t i = 0, end = 0; i < listed; i++) {
+            if (list[i] >= end) { /* the first of its group */
+                groups++;
+                end = (list[i] / (uint64_t)group + 1) * group;
+            }
         }
     }
     count(lm, w, (uint64_t)listed * w->stride + groups * w->block * scale_bytes(w));

@@ -34,18 +34,18 @@ typedef struct work {
 static uint64_t rounded(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
 /* Where the parts of the scratch start, in bytes, and their end. */
-typedef struct room {
+typedef struct parts {
     uint64_t starts, ends, columns, packed, scales, raw, codes, total;
-} room;
+} parts;
 
-static uint64_t take(room *r, uint64_t bytes) {
+static uint64_t take(parts *r, uint64_t bytes) {
     const uint64_t at = r->total;
     r->total += rounded(bytes, 64);
     return at;
 }
 
-static room room_for(uint64_t n, uint64_t padded, uint64_t groups) {
-    room r = {0};
+static parts parts_for(uint64_t n, uint64_t padded, uint64_t groups) {
+    parts r = {0};
     r.starts = take(&r, n * groups * sizeof(int32_t));
     r.ends = take(&r, groups * sizeof(uint32_t));
     r.columns = take(&r, padded * sizeof(size_t));
@@ -57,13 +57,13 @@ static room room_for(uint64_t n, uint64_t padded, uint64_t groups) {
 }
 
 static uint64_t scratch_bytes(uint32_t batch, uint64_t padded, uint64_t groups) {
-    return room_for(batch, padded, groups).total;
+    return parts_for(batch, padded, groups).total;
 }
 
 static work begin(const chiplm_product *p) {
     const chiplm_tensor *w = p->w;
     const size_t padded = (size_t)rounded(w->columns, CHIPLM_PAD);
-    const room r = room_for(p->n, padded, w->groups);
+    const parts r = parts_for(p->n, padded, w->groups);
     uint8_t *base = p->scratch;
     work k = {
         .p = p,
@@ -141,7 +141,7 @@ CHIPLM_INLINE void rows_from(const uint8_t *array, size_t stride, uint32_t n, la
 }
 
 /* Sets rows to those of a strip, from the first-th of those to compute on, in an array of stride bytes a row. */
-static void find_rows(const work *k, uint32_t first, const uint8_t *array, size_t stride, lane_rows *rows) {
+CHIPLM_INLINE void find_rows(const work *k, uint32_t first, const uint8_t *array, size_t stride, lane_rows *rows) {
     const chiplm_product *p = k->p;
     const uint32_t n = k->count - first < LANES ? k->count - first : LANES;
     array += (size_t)p->first * stride;
@@ -150,6 +150,8 @@ static void find_rows(const work *k, uint32_t first, const uint8_t *array, size_
         return;
     }
     rows->apart = true;
+    rows->first = array;
+    rows->stride = stride;
     for (uint32_t r = 0; r < LANES; r++) {
         rows->at[r] = array + (size_t)p->list[first + (r < n ? r : n - 1)] * stride;
     }
@@ -162,15 +164,15 @@ static void turn(const lane_rows *rows, uint32_t groups, float *to);
 /* The scales of the rows of a strip. */
 static void row_scales(const work *k, uint32_t first, float *to) {
     const chiplm_tensor *w = k->p->w;
-    const size_t width = w->scale_type == CHIPLM_F32 ? sizeof(float) : sizeof(uint16_t);
+    const bool is_f32 = w->scale_type == CHIPLM_F32;
+    const size_t width = is_f32 ? sizeof(float) : sizeof(uint16_t);
     lane_rows rows;
     find_rows(k, first, w->scales.at, width * k->groups, &rows);
-    const uint8_t *last = rows.apart ? rows.at[LANES - 1] : rows.first + (LANES - 1) * rows.stride;
-    const size_t left = w->scales.bytes - (size_t)(last - w->scales.at);
-    if (w->scale_type == CHIPLM_F16 || left < (k->groups + QUAD - 1) * width) {
+    const uint8_t *last = row_at(rows.apart, &rows, LANES - 1);
+    if (!is_f32 || (size_t)(w->scales.at + w->scales.bytes - last) < (k->groups + QUAD - 1) * width) {
         for (size_t r = 0; r < LANES; r++) {
-            const uint8_t *from = rows.apart ? rows.at[r] : rows.first + r * rows.stride;
-            widen(w, (size_t)(from - w->scales.at) / width, k->groups, k->raw + r * k->groups);
+            const size_t at = (size_t)(row_at(rows.apart, &rows, r) - w->scales.at) / width;
+            widen(w, at, k->groups, k->raw + r * k->groups);
         }
         rows.apart = false;
         rows.first = (const uint8_t *)k->raw;
