@@ -12,6 +12,9 @@
  *   model      chiplm_start, chiplm_forward, ...    a context: weights, key/value cache, block buffers
  *   sampling   chiplm_arg_max, chiplm_sample, ...   from logits to ids, scores and digests; needs no context
  *
+ * Compile all .c files of this folder into the program: cc -std=c11 -O2 -ffp-contract=off, and -lm. Among
+ * them host_team.c is empty unless -DCHIPLM_HOST asks for its team of POSIX threads.
+ *
  * A first run, without its error checks:
  *
  *     chiplm_image image;                                     // small; holds pointers into bytes
@@ -24,6 +27,10 @@
  *     chiplm_forward_last(lm, prompt, n, logits);
  *     chiplm_sample(logits, vocab_size, 0.8f, 40, &random, order, &id);
  *     chiplm_forward_last(lm, &id, 1, logits);                // and so on
+ *
+ * Before the first run, chiplm_verify(lm, logits) proves image, compiler and memory. A text starts with the end-of-text
+ * token of the image, then its own tokens, and the model ends it with end-of-text; the same token starts the next one.
+ * The engine turns ids into text (chiplm_image_token), but not text into ids: encoding is the work of a host.
  *
  * Speed has four handles, none of which changes a bit: batch and path of chiplm_options, team for a second core, and
  * chiplm_bind_tensor for faster memory. chiplm_reads_of tells what a run read, chiplm_trace shows every step of it.
@@ -81,6 +88,7 @@ typedef enum chiplm_status {
     CHIPLM_ERR_DIGEST,      /* the golden run gave other bits: image, compiler or memory is at fault */
     CHIPLM_ERR_TEMPERATURE, /* negative, infinite or not a number */
     CHIPLM_ERR_CLUSTERS,    /* image: the clusters of the head contradict themselves or the model; model: it has none */
+    CHIPLM_ERR_FUSED,       /* compiled with contraction: a * b + c is rounded once, which gives other bits */
     CHIPLM_STATUS_COUNT
 } chiplm_status;
 
@@ -168,6 +176,13 @@ chiplm_status chiplm_image_open(chiplm_image *image, const void *bytes, size_t s
 
 /* The tensor at index, below model.n_tensors, in the order of the table. CHIPLM_ERR_ARGUMENT past the end. */
 chiplm_status chiplm_image_tensor(const chiplm_image *image, uint32_t index, chiplm_tensor *tensor);
+
+/* The id of the token that starts and ends a text. */
+int32_t chiplm_image_end_of_text(const chiplm_image *image);
+
+/* The bytes of a token: a piece of UTF-8 text, which may end inside a character. None for end-of-text, and for an id that
+ * the tokenizer has no entry for. */
+chiplm_span chiplm_image_token(const chiplm_image *image, int32_t id);
 
 /* The golden: a prompt, the digest of its logits at all positions, and the best tokens after it. Arrays of 32-bit
  * little-endian words inside the image: prompt ids; top holds pairs of id and logit bits. */
@@ -315,7 +330,8 @@ typedef struct chiplm_step {
  * In the order of the forward pass: "token_embedding" (x), "ple_projection" (the product), "mix" (the per-layer inputs);
  * in each layer "qkv", "attention" (all heads), "attention_output", "router", "gate", "ffn" (the gated neurons, d_ff
  * values), "down", "ple_gate", "ple_mix" (gelu(gate) * e), "ple_output", and "x", the stream after the layer; then
- * "output_norm" and "head", where logits are asked for. Products are shown as they leave the product. */
+ * "output_norm" where logits or best tokens are asked for, and "head" where all logits are. Products are shown as they
+ * leave the product. */
 typedef void (*chiplm_tracer)(void *self, const chiplm_step *step);
 void chiplm_trace(chiplm *lm, chiplm_tracer tracer, void *self);
 

@@ -174,6 +174,9 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     if (arena_bytes < arena_need || cache_bytes < cache_need) {
         return CHIPLM_ERR_ARENA;
     }
+    if (chiplm_kernels_of(options->path)->is_fused()) {
+        return CHIPLM_ERR_FUSED;
+    }
     const layout l = plan(image, options);
     uint8_t *base = arena;
     chiplm *lm = arena;

@@ -143,6 +143,23 @@ func TestCoreGivesTheSameBitsUnderOtherFlags(t *testing.T) {
 	}
 }
 
+// TestCoreRefusesContraction compiles with fused products and sums, which give other bits: the engine must say so before it
+// computes any.
+func TestCoreRefusesContraction(t *testing.T) {
+	if runtime.GOARCH != "amd64" {
+		t.Skip("the flags are those of x86")
+	}
+	program := buildRun(t, "-O2", "-mfma", "-ffp-contract=fast")
+	paths, _ := writeTestImages(t)
+	for _, path := range Paths() {
+		for i, line := range runCore(t, program, append([]string{"-p", fmt.Sprint(int(path))}, paths...)...) {
+			if want := fmt.Sprintf("error %d", int(statusFused)); !strings.HasPrefix(line, want) {
+				t.Errorf("%v, %s: %q, want %q", path, filepath.Base(paths[i]), line, want)
+			}
+		}
+	}
+}
+
 func TestCoreUnderSanitizers(t *testing.T) {
 	flags := []string{"-O1", "-g", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"}
 	program := buildRun(t, flags...)

@@ -126,6 +126,14 @@ func TestImageSaysWhatItHolds(t *testing.T) {
 	if !bytes.Equal(im.Tokenizer(), b.bytes[s[0]:s[0]+s[1]]) {
 		t.Error("tokenizer section differs")
 	}
+	if im.EndOfText() != 0 {
+		t.Errorf("end-of-text is %d", im.EndOfText())
+	}
+	for id, want := range map[int32]string{0: "", 1: "\x01", 19: "\x13", 20: "", -1: "", math.MaxInt32: ""} { // as the builder writes them
+		if got := im.Token(id); string(got) != want {
+			t.Errorf("token %d is %q, want %q", id, got, want)
+		}
+	}
 	g := im.Golden()
 	if len(g.IDs) != 3 || g.IDs[2] != 3 || len(g.Top) != 5 {
 		t.Errorf("golden %+v", g)

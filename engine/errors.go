@@ -47,10 +47,14 @@ var (
 	ErrDigest      = sentinel(C.CHIPLM_ERR_DIGEST)       // the golden run gave other bits
 	ErrTemperature = sentinel(C.CHIPLM_ERR_TEMPERATURE)  // negative, infinite or not a number
 	ErrClusters    = sentinel(C.CHIPLM_ERR_CLUSTERS)     // the clusters of the head: wrong, or missing
+	ErrFused       = sentinel(C.CHIPLM_ERR_FUSED)        // the engine was compiled with contraction
 
 	// ErrClosed is returned by methods of an image or engine after Close.
 	ErrClosed = errors.New("the image or engine was closed: open it again")
 )
+
+// statusFused is the status of ErrFused, for the tests: test files cannot use cgo.
+const statusFused = C.CHIPLM_ERR_FUSED
 
 var sentinels = map[C.chiplm_status]error{}
 

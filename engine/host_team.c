@@ -4,7 +4,6 @@
 #ifdef CHIPLM_HOST
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -26,6 +25,8 @@ struct chiplm_host_team {
     _Alignas(LINE) atomic_uint job; /* counts jobs: a change starts the next */
     _Alignas(LINE) atomic_uint done;
     _Alignas(LINE) atomic_uint sleepers;
+    atomic_bool caller_sleeps;
+    pthread_cond_t finished;
 };
 
 static void relax(void) {
@@ -63,7 +64,12 @@ static void *work(void *argument) {
             return NULL;
         }
         team->part(team->argument, member->index);
-        atomic_fetch_add_explicit(&team->done, 1, memory_order_release);
+        atomic_fetch_add(&team->done, 1);
+        if (atomic_load(&team->caller_sleeps)) {
+            pthread_mutex_lock(&team->mutex);
+            pthread_cond_signal(&team->finished);
+            pthread_mutex_unlock(&team->mutex);
+        }
     }
 }
 
@@ -76,6 +82,24 @@ static void publish(chiplm_host_team *team) {
     }
 }
 
+/* Waits until the other members are done: spins, then sleeps, since one of them may be waiting for this core. */
+static void wait_for_members(chiplm_host_team *team) {
+    const unsigned others = team->members - 1;
+    for (int i = 0; i < SPINS; i++) {
+        if (atomic_load_explicit(&team->done, memory_order_acquire) == others) {
+            return;
+        }
+        relax();
+    }
+    pthread_mutex_lock(&team->mutex);
+    atomic_store(&team->caller_sleeps, true);
+    while (atomic_load(&team->done) != others) {
+        pthread_cond_wait(&team->finished, &team->mutex);
+    }
+    atomic_store(&team->caller_sleeps, false);
+    pthread_mutex_unlock(&team->mutex);
+}
+
 static void run(void *self, void (*part)(void *argument, uint32_t index), void *argument) {
     chiplm_host_team *team = self;
     team->part = part;
@@ -83,13 +107,7 @@ static void run(void *self, void (*part)(void *argument, uint32_t index), void *
     atomic_store_explicit(&team->done, 0, memory_order_relaxed);
     publish(team);
     part(argument, 0);
-    for (int i = 0; atomic_load_explicit(&team->done, memory_order_acquire) != team->members - 1; i++) {
-        if (i < SPINS) {
-            relax();
-        } else {
-            sched_yield(); /* the other thread may be waiting for this core */
-        }
-    }
+    wait_for_members(team);
 }
 
 chiplm_host_team *chiplm_host_team_start(uint32_t members, chiplm_team *team) {
@@ -106,11 +124,18 @@ chiplm_host_team *chiplm_host_team_start(uint32_t members, chiplm_team *team) {
     atomic_init(&t->job, 0);
     atomic_init(&t->done, 0);
     atomic_init(&t->sleepers, 0);
+    atomic_init(&t->caller_sleeps, false);
     if (pthread_mutex_init(&t->mutex, NULL) != 0) {
         free(t);
         return NULL;
     }
     if (pthread_cond_init(&t->wake, NULL) != 0) {
+        pthread_mutex_destroy(&t->mutex);
+        free(t);
+        return NULL;
+    }
+    if (pthread_cond_init(&t->finished, NULL) != 0) {
+        pthread_cond_destroy(&t->wake);
         pthread_mutex_destroy(&t->mutex);
         free(t);
         return NULL;
@@ -137,6 +162,7 @@ void chiplm_host_team_stop(chiplm_host_team *team) {
     for (uint32_t i = 1; i <= team->started; i++) {
         pthread_join(team->member[i].thread, NULL);
     }
+    pthread_cond_destroy(&team->finished);
     pthread_cond_destroy(&team->wake);
     pthread_mutex_destroy(&team->mutex);
     free(team);

@@ -190,6 +190,28 @@ func (im *Image) Config() []byte { return im.section(im.c.config) }
 // Tokenizer returns a copy of the TOKN section; nil after Close.
 func (im *Image) Tokenizer() []byte { return im.section(im.c.tokenizer) }
 
+// EndOfText is the id of the token that starts and ends a text; -1 after Close.
+func (im *Image) EndOfText() int32 {
+	if im.mem.acquire() != nil {
+		return -1
+	}
+	defer im.mem.drop()
+	return int32(C.chiplm_image_end_of_text(&im.c))
+}
+
+// Token returns a copy of the bytes of a token: none for end-of-text and for ids without an entry; nil after Close.
+func (im *Image) Token(id int32) []byte {
+	if im.mem.acquire() != nil {
+		return nil
+	}
+	defer im.mem.drop()
+	s := C.chiplm_image_token(&im.c, C.int32_t(id))
+	if s.bytes == 0 {
+		return []byte{}
+	}
+	return append([]byte{}, unsafe.Slice((*byte)(s.at), int(s.bytes))...)
+}
+
 // section copies a part of the image, which must not be unmapped meanwhile.
 func (im *Image) section(s C.chiplm_span) []byte {
 	if im.mem.acquire() != nil {

@@ -73,6 +73,9 @@ typedef struct chiplm_attention {
 typedef struct chiplm_kernels {
     const char *name;
 
+    /* Whether this path was compiled with contraction, and so gives wrong bits. */
+    bool (*is_fused)(void);
+
     /* Bytes of scratch of a product over at most batch vectors, of a matrix of at most groups scales a row, and of at most
      * padded columns, and rows in a block where it is stored transposed. */
     uint64_t (*scratch_bytes)(uint32_t batch, uint64_t padded, uint64_t groups);

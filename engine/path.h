@@ -55,8 +55,18 @@
 #include "attention_vector.h"
 #endif
 
+/* (1 + 2^-12)^2 is 1 + 2^-11 + 2^-24: the last part is lost where the product is rounded before the sum. */
+static bool is_fused(void) {
+    volatile float x = 1.0f + 0x1p-12f;
+    volatile float rounded = -(1.0f + 0x1p-11f);
+    const float factor = x;
+    const float sum = factor * factor + rounded;
+    return sum != 0.0f;
+}
+
 const chiplm_kernels CHIPLM_TABLE = {
     .name = CHIPLM_NAME,
+    .is_fused = is_fused,
     .scratch_bytes = scratch_bytes,
     .product = product,
     .product_transposed = product_transposed,

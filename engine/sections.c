@@ -65,6 +65,21 @@ chiplm_status chiplm_check_tokenizer(const chiplm_image *image, chiplm_fault *fa
     return CHIPLM_OK;
 }
 
+int32_t chiplm_image_end_of_text(const chiplm_image *image) { return (int32_t)chiplm_get32(image->tokenizer.at + 12); }
+
+chiplm_span chiplm_image_token(const chiplm_image *image, int32_t id) {
+    const uint8_t *p = image->tokenizer.at;
+    const uint32_t entries = chiplm_get32(p + 4);
+    const uint32_t merges = chiplm_get32(p + 8);
+    if (id < 0 || (uint32_t)id >= entries) {
+        return (chiplm_span){.at = NULL, .bytes = 0};
+    }
+    const uint8_t *offset = p + 20 + (size_t)4 * (uint32_t)id;
+    const uint8_t *text = p + 20 + 4 * ((size_t)entries + 1) + (size_t)12 * merges;
+    const uint32_t first = chiplm_get32(offset);
+    return (chiplm_span){.at = text + first, .bytes = chiplm_get32(offset + 4) - first};
+}
+
 chiplm_golden chiplm_image_golden(const chiplm_image *image) {
     const uint8_t *p = image->golden.at;
     const uint32_t n = chiplm_get32(p);

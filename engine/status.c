@@ -71,6 +71,9 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_CLUSTERS:
         return "the clusters of the head are missing or contradict the model: export the image again with clusters, or "
                "search in full";
+    case CHIPLM_ERR_FUSED:
+        return "the engine was compiled so that products and sums are fused, which gives other bits: add -ffp-contract=off "
+               "(or -std=c11 with gcc) to the compiler's flags";
     case CHIPLM_STATUS_COUNT:
         break;
     }
