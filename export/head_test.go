@@ -102,6 +102,36 @@ func TestWrongBoundIsFound(t *testing.T) {
 	}
 }
 
+// TestEveryTensorCanBeDumped asks for every part of every tensor, of an image with every kind of them, in every format:
+// numbers or a refusal that says what to do, and never a panic.
+func TestEveryTensorCanBeDumped(t *testing.T) {
+	b := build(t, checkpoint(t, config(t, "experts=2")), Options{Clusters: 20})
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, ImageFile), b.Bytes, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if text, _, err := run(t, ImageCommand(), "info", dir); err != nil || !strings.Contains(text, "20 clusters") || !strings.Contains(text, "by column") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	for _, x := range b.Model.Tensors {
+		for _, part := range dumpParts {
+			for _, format := range dumpFormats {
+				text, _, err := run(t, ImageCommand(), "dump", dir, x.Name, "--part", part, "--format", format)
+				switch wrong := part != "values" && (x.Bits == 32 || x.Raw()); {
+				case wrong && (err == nil || !strings.Contains(err.Error(), "use --part values")):
+					t.Errorf("%s, %s as %s: %v", x.Name, part, format, err)
+				case !wrong && (err != nil || len(text) == 0):
+					t.Errorf("%s, %s as %s: %v", x.Name, part, format, err)
+				}
+			}
+		}
+	}
+	text, _, err := run(t, ImageCommand(), "dump", dir, image.HeadOrder, "--rows", "0:1")
+	if err != nil || len(strings.Fields(text)) != 16 {
+		t.Errorf("the first ids: %q, %v", text, err)
+	}
+}
+
 func TestClustersAreChosen(t *testing.T) {
 	small := checkpoint(t, config(t))
 	if b := build(t, small, Options{Clusters: AutoClusters}); b.Model.Sizes.Clusters != 0 || b.Measured.Head != nil {

@@ -1,8 +1,26 @@
 package export
 
 import (
+	"os"
+	"path/filepath"
+
 	"github.com/spf13/cobra"
 )
+
+// imageAt is the image that a user names: a file, or the one in a folder that export wrote.
+func imageAt(path string) string {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		if in := filepath.Join(path, ImageFile); fileExists(in) {
+			return in
+		}
+	}
+	return path
+}
+
+func fileExists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
 
 // ImageCommand is `chiplm image`: it looks into image files.
 func ImageCommand() *cobra.Command {
@@ -11,7 +29,7 @@ func ImageCommand() *cobra.Command {
 		Short: "Look into an image: info, check, dump",
 		Long: `Look into an image, the file that carries a model to a chip.
 
-An image is model.clm of an export folder. docs/image.md describes the format.`,
+An image is model.clm of an export folder; the folder will do. docs/image.md describes the format.`,
 		Example: `  chiplm image info exports/combo-esp32s3/model.clm
   chiplm image check exports/combo-esp32s3/model.clm
   chiplm image dump exports/combo-esp32s3/model.clm layers.0.qkv --format csv`,

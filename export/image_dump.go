@@ -48,12 +48,12 @@ base64.`,
 			case 0:
 				return nil, cobra.ShellCompDirectiveDefault // a file
 			case 1:
-				return namesIn(args[0]), cobra.ShellCompDirectiveNoFileComp
+				return namesIn(imageAt(args[0])), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := image.Open(args[0])
+			f, err := image.Open(imageAt(args[0]))
 			if err != nil {
 				return err
 			}
@@ -197,6 +197,9 @@ func (d dump) take(t *image.Tensor) (*matrix, error) {
 		return b[from*perRow : to*perRow]
 	}
 	m := &matrix{rows: to - from, cols: t.Cols, stored: stored(t.Codes)}
+	if t.Raw() && d.part != "values" {
+		return nil, fmt.Errorf("%s holds bytes, no %s: use --part values", t.Name, d.part)
+	}
 	switch d.part {
 	case "values":
 		m.at = func(r, c int) float32 { return t.Value(from+r, c) }

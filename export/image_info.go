@@ -27,10 +27,17 @@ type imageInfo struct {
 	Model     string               `json:"model_sha256"`
 	TokHash   string               `json:"tokenizer_sha256"`
 	Config    string               `json:"config"`
-	Sections  []image.Section      `json:"sections"`
+	Sections  []sectionInfo        `json:"sections"`
 	Tensors   []tensorInfo         `json:"tensors"`
 	Tokenizer image.TokenizerFacts `json:"tokenizer"`
 	Golden    goldenInfo           `json:"golden"`
+}
+
+type sectionInfo struct {
+	Name   string `json:"name"`
+	Offset int64  `json:"offset"`
+	Bytes  int64  `json:"bytes"`
+	CRC    string `json:"crc32"`
 }
 
 type tensorInfo struct {
@@ -40,6 +47,7 @@ type tensorInfo struct {
 	Bits   int        `json:"bits"`
 	Group  int        `json:"group"`
 	Scale  string     `json:"scale"`
+	Block  int        `json:"block"` // 0: stored by rows; else by columns, of so many rows at a time
 	Tier   image.Tier `json:"tier"`
 	Codes  int        `json:"code_bytes"`
 	Scales int        `json:"scale_bytes"`
@@ -57,11 +65,11 @@ damaged.`,
 		Example: "  chiplm image info exports/combo-esp32s3/model.clm",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := image.Open(args[0])
+			f, err := image.Open(imageAt(args[0]))
 			if err != nil {
 				return err
 			}
-			info, err := describe(args[0], f)
+			info, err := describe(imageAt(args[0]), f)
 			if err != nil {
 				return err
 			}
@@ -87,13 +95,16 @@ func describe(path string, f *image.File) (*imageInfo, error) {
 	info := &imageInfo{
 		File: path, Bytes: f.Bytes, Version: image.Version, CRC: fmt.Sprintf("%08x", f.CRC), Sizes: f.Sizes,
 		Model: hex.EncodeToString(f.Sizes.ModelHash[:]), TokHash: hex.EncodeToString(f.Sizes.TokenizerHash[:]),
-		Config: string(f.Config), Sections: f.Sections, Tokenizer: facts, Golden: describeGolden(&f.Golden, tok),
+		Config: string(f.Config), Tokenizer: facts, Golden: describeGolden(&f.Golden, tok),
+	}
+	for _, s := range f.Sections {
+		info.Sections = append(info.Sections, sectionInfo{s.Name, s.Offset, s.Bytes, fmt.Sprintf("%08x", s.CRC)})
 	}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		info.Params += int64(t.Parameters())
 		info.Tensors = append(info.Tensors, tensorInfo{t.Name, t.Rows, t.Cols, t.Bits, t.Group,
-			[]string{"", "f32", "f16"}[t.ScaleType], t.Tier, len(t.Codes), len(t.Scales), t.CodesOffset})
+			[]string{"", "f32", "f16"}[t.ScaleType], t.Block, t.Tier, len(t.Codes), len(t.Scales), t.CodesOffset})
 	}
 	return info, nil
 }
@@ -105,11 +116,14 @@ func (i *imageInfo) print(w io.Writer) error {
 	fmt.Fprintf(&b, "vocab_size %d, d_model %d, n_layers %d, n_heads %d, d_ff %d,\ncontext_length %d, ple_dim %d, experts %d\n",
 		s.VocabSize, s.DModel, s.NLayers, s.NHeads, s.DFF, s.ContextLength, s.PLEDim, s.Experts)
 	fmt.Fprintf(&b, "activation %s, tied head %v, qk_norm %v, norm_eps %g\n", s.Activation, s.TiedHead, s.QKNorm, s.NormEps)
+	if s.Clusters > 0 {
+		fmt.Fprintf(&b, "the head's rows lie in %d clusters, so that it can be read in part\n", s.Clusters)
+	}
 	fmt.Fprintf(&b, "model     %s\ntokenizer %s\n\n", i.Model, i.TokHash)
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "section\toffset\tbytes\tcrc32\t")
 	for _, x := range i.Sections {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%08x\t\n", x.Name, digits.Comma(x.Offset), digits.Comma(x.Bytes), x.CRC)
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t\n", x.Name, digits.Comma(x.Offset), digits.Comma(x.Bytes), x.CRC)
 	}
 	tw.Flush()
 	fmt.Fprintln(&b)
@@ -123,7 +137,11 @@ func (i *imageInfo) print(w io.Writer) error {
 		if t.Scale == "" {
 			group, scale = "-", "-"
 		}
-		fmt.Fprintf(tw, "%s\t%d x %d\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, t.Rows, t.Cols, t.Bits, group, scale, t.Tier,
+		shape := fmt.Sprintf("%d x %d", t.Rows, t.Cols)
+		if t.Block > 0 {
+			shape += " by column"
+		}
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", t.Name, shape, t.Bits, group, scale, t.Tier,
 			digits.Comma(t.Codes), digits.Comma(t.Scales), digits.Comma(t.Offset))
 	}
 	tw.Flush()

@@ -36,8 +36,11 @@ func (t *Tensor) Scale(row, group int) float32 {
 	return math.Float32frombits(le.Uint32(t.Scales[4*i:]))
 }
 
-// Value is the weight at (row, col): the float itself with 32 bits, else code times scale.
+// Value is the weight at (row, col): the float itself with 32 bits, the byte of a tensor of bytes, else code times scale.
 func (t *Tensor) Value(row, col int) float32 {
+	if t.Raw() {
+		return float32(t.Codes[row*t.Stride()+col])
+	}
 	if t.Bits == 32 {
 		return math.Float32frombits(le.Uint32(t.Codes[row*t.Stride()+4*col:]))
 	}
