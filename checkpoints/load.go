@@ -33,6 +33,10 @@ func load(path string, moments bool) (*Checkpoint, error) {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	if !info.IsDir() {
+		if filepath.Ext(path) == ".clm" {
+			return nil, fmt.Errorf("%s: %w: it is an image, which holds no weights as they were trained; name the run or checkpoint that it was exported from",
+				path, ErrNone)
+		}
 		return nil, fmt.Errorf("%s: %w: it is a file; name the checkpoint's folder (%s)", path, ErrNone, filepath.Dir(path))
 	}
 	if isCheckpoint(path) {

@@ -47,25 +47,29 @@ func heldOut(path string, subjects []*subject) (data.Corpus, error) {
 	if path != "" {
 		return data.Open(path)
 	}
-	var recorded, hash string
+	var recorded, hash, of string
 	for _, s := range subjects {
 		if s.checkpoint == nil {
-			return nil, fmt.Errorf("an image (%s) does not know its held-out stories; name a file with --stories", s.path)
+			continue // an image does not know its stories, and goes by those of the checkpoints beside it
 		}
 		state := s.checkpoint.State
 		if recorded != "" && (state.Valid != recorded || state.ValidHash != hash) {
 			return nil, fmt.Errorf("%s and %s were held to different stories (%s and %s), which do not compare; name one file for both with --stories",
-				subjects[0].path, s.path, recorded, state.Valid)
+				of, s.path, recorded, state.Valid)
 		}
 		recorded, hash = state.Valid, state.ValidHash
+		of = s.path
+	}
+	if of == "" {
+		return nil, fmt.Errorf("an image (%s) does not know its held-out stories; name a file with --stories", subjects[0].path)
 	}
 	corpus, err := data.Open(recorded)
 	if err != nil {
-		return nil, fmt.Errorf("the held-out stories recorded in %s: %w", subjects[0].path, err)
+		return nil, fmt.Errorf("the held-out stories recorded in %s: %w", of, err)
 	}
 	if got := corpus.Info().SHA256; got != hash {
 		return nil, fmt.Errorf("%s has changed since %s was trained (SHA-256 %.12s, then %.12s); name the stories with --stories",
-			recorded, subjects[0].path, got, hash)
+			recorded, of, got, hash)
 	}
 	return corpus, nil
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/windows"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/image"
@@ -62,15 +63,14 @@ type headMeter struct {
 	done    atomic.Int64
 }
 
-// measureHead measures the head of a clustered image on the first windows of the stories that hold at least that many
-// positions.
-func measureHead(ctx context.Context, s *subject, stories *Stories, tokens int64, best, workers int, step func(done int64)) (*HeadReport, error) {
+// measureHead measures the head of a clustered image on the first whole stories that hold at least that many positions.
+func measureHead(ctx context.Context, s *subject, corpus data.Corpus, tokens int64, best, workers int, step func(done int64)) (*HeadReport, error) {
 	start := time.Now()
 	model := s.image.Model()
 	best = min(best, model.VocabSize)
-	r := &HeadReport{Model: s.name, Path: s.path, Clusters: model.Clusters, Stories: stories, Token: s.config.Budget().Total.TokenRead}
+	r := &HeadReport{Model: s.name, Path: s.path, Clusters: model.Clusters, Token: s.config.Budget().Total.TokenRead}
 	m := &headMeter{s: s, workers: workers, report: r, step: step}
-	if err := m.cut(stories, tokens); err != nil {
+	if err := m.cut(ctx, corpus, tokens); err != nil {
 		return nil, err
 	}
 	r.RowBytes = m.rowBytes()
@@ -106,29 +106,32 @@ func measureHead(ctx context.Context, s *subject, stories *Stories, tokens int64
 }
 
 // cut takes windows from the stories.
-func (m *headMeter) cut(stories *Stories, tokens int64) error {
-	for _, text := range stories.texts {
-		ids, err := windows.Encode(m.s.tokenizer, nil, text)
-		if err != nil {
-			return err
+func (m *headMeter) cut(ctx context.Context, corpus data.Corpus, tokens int64) error {
+	stories := newStories(corpus)
+	var ids []int32
+	err := corpus.Stories(ctx, func(story []byte) error {
+		if m.report.Positions >= tokens {
+			return data.ErrStop
 		}
-		err = windows.Cut(ids, m.s.tokenizer.EOT(), m.s.config.ContextLength, func(inputs, _ []int32) error {
-			if m.report.Positions < tokens {
-				m.windows = append(m.windows, slices.Clone(inputs))
-				m.report.Positions += int64(len(inputs))
-			}
+		stories.add(story)
+		var err error
+		if ids, err = windows.Encode(m.s.tokenizer, ids[:0], story); err != nil {
+			return fmt.Errorf("story %d of %s %w", stories.Count, stories.Path, err)
+		}
+		return windows.Cut(ids, m.s.tokenizer.EOT(), m.s.config.ContextLength, func(inputs, _ []int32) error {
+			m.windows = append(m.windows, slices.Clone(inputs))
+			m.report.Positions += int64(len(inputs))
 			return nil
 		})
-		if err != nil {
-			return err
-		}
-		if m.report.Positions >= tokens {
-			break
-		}
+	})
+	if err != nil {
+		return err
 	}
 	if m.report.Positions == 0 {
 		return fmt.Errorf("%s holds no story", stories.Path)
 	}
+	stories.done()
+	m.report.Stories = stories
 	m.full = make([][][]engine.TokenLogit, len(m.windows))
 	return nil
 }

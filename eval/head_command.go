@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -67,13 +66,9 @@ packed with --clusters. What it prints belongs to these stories; export plans wi
 			if err != nil {
 				return err
 			}
-			stories, err := ReadStories(cmd.Context(), corpus, int(min(tokens, 1<<20))) // a story has a token at least
-			if err != nil {
-				return err
-			}
 			bar := progress.NewTokens(cmd.ErrOrStderr(), "head")
 			ways := int64(1 + 2*4 + 2*8) // at most: the search for the fixed number halves 256
-			r, err := measureHead(cmd.Context(), s, stories, tokens, best, workers, func(done int64) { bar.Update(min(done, ways*tokens), ways*tokens) })
+			r, err := measureHead(cmd.Context(), s, corpus, tokens, best, workers, func(done int64) { bar.Update(min(done, ways*tokens), ways*tokens) })
 			bar.Done()
 			if err != nil {
 				return err
@@ -86,7 +81,7 @@ packed with --clusters. What it prints belongs to these stories; export plans wi
 	}
 	f := cmd.Flags()
 	f.StringVar(&storiesPath, "stories", "", "held-out stories (default: those recorded in the checkpoint)")
-	f.Int64Var(&tokens, "tokens", 10_000, "read stories until `N` positions are there")
+	f.Int64Var(&tokens, "tokens", 10_000, "read whole stories of at least `N` positions in all")
 	f.IntVar(&best, "best", 40, "how many best tokens sampling would choose among; the likeliest alone is measured too")
 	f.IntVar(&clusterCount, "clusters", clusters.DefaultCount, "clusters that a checkpoint is packed with")
 	f.IntVar(&workers, "workers", runtime.NumCPU(), "windows read at the same time; the result is the same for any number")
@@ -98,7 +93,8 @@ packed with --clusters. What it prints belongs to these stories; export plans wi
 func (r *HeadReport) write(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "model    %s: %s, %d clusters\n", r.Model, r.Path, r.Clusters)
-	fmt.Fprintf(&b, "stories  %s: %s positions of the first %s\n", r.Stories.Path, digits.Comma(r.Positions), digits.Comma(r.Stories.Count))
+	fmt.Fprintf(&b, "stories  %s: the first %s, %s positions, sha256 %.12s\n", r.Stories.Path, digits.Comma(r.Stories.Count),
+		digits.Comma(r.Positions), r.Stories.SHA256)
 	fmt.Fprintf(&b, "head     %s bytes a token in full, of %s bytes of all weights\n\n", digits.Comma(r.HeadBytes), digits.Comma(r.Token))
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "way\tbest\tclusters\tmargin\tagrees\trows\tbytes/token\tof the head\t")
@@ -110,12 +106,14 @@ func (r *HeadReport) write(w io.Writer) error {
 		fmt.Fprintf(tw, "%s\t%d\t%s\t%.2f\t%.3f %%\t%.0f\t%s\t%.1f %%\t\n", x.Name, x.Best, limit, x.Margin, 100*x.Agreement, x.Rows,
 			digits.Comma(int64(math.Round(x.Bytes))), 100*x.Bytes/float64(r.HeadBytes))
 	}
-	err := tw.Flush()
+	if err := tw.Flush(); err != nil {
+		return err
+	}
 	for _, c := range r.Costs {
-		fmt.Fprintf(&b, "\nthe best %d: certainty costs %s bytes a token more than the fixed number of clusters, %.1f %% of a token's",
-			c.Best, digits.Comma(int64(math.Round(c.Bytes))), 100*c.ShareOfToken)
+		fmt.Fprintf(&b, "\nThe best %d: certified reads %s bytes a token more than fixed, %.1f %% of all its bytes.", c.Best,
+			digits.Comma(int64(math.Round(c.Bytes))), 100*c.ShareOfToken)
 	}
 	fmt.Fprintln(&b)
-	_, e := io.WriteString(w, b.String())
-	return errors.Join(err, e)
+	_, err := io.WriteString(w, b.String())
+	return err
 }

@@ -52,6 +52,12 @@ func TestHeadReport(t *testing.T) {
 	if c := r.Costs[0]; c.Bytes != r.Ways[1].Bytes-r.Ways[2].Bytes || c.Bytes < 0 || c.ShareOfToken <= -1 {
 		t.Errorf("%+v", r.Costs)
 	}
+	if want, positions := positionsOf(t, dir, storiesPath); r.Stories.Count != want || r.Positions != positions {
+		t.Errorf("%d stories with %d positions, the file has %d with %d", r.Stories.Count, r.Positions, want, positions)
+	}
+	if few := headReport(t, dir, "--stories", storiesPath, "--best", "2", "--tokens", "3"); few.Stories.Count != 1 || few.Positions >= r.Positions {
+		t.Errorf("for three positions %d stories with %d", few.Stories.Count, few.Positions)
+	}
 	alone := headReport(t, dir, "--stories", storiesPath, "--best", "5", "--workers", "1")
 	r.Seconds, alone.Seconds = 0, 0
 	if !reflect.DeepEqual(r, alone) {
@@ -62,7 +68,7 @@ func TestHeadReport(t *testing.T) {
 		t.Errorf("%v\n%s", err, text)
 	}
 	for line := range strings.Lines(text) {
-		if len(line) > 101 && !strings.HasPrefix(line, "model") && !strings.HasPrefix(line, "stories") && !strings.Contains(line, "certainty") {
+		if len(line) > 101 && !strings.HasPrefix(line, "model") && !strings.HasPrefix(line, "stories") {
 			t.Errorf("a line of %d: %s", len(line), line)
 		}
 	}

@@ -25,6 +25,7 @@ type SampleOptions struct {
 // Text is what a model wrote.
 type Text struct {
 	Model   string  `json:"model"`
+	Path    string  `json:"path"`
 	Prompt  string  `json:"prompt"`
 	Text    string  `json:"text"`    // without the prompt
 	Tokens  int     `json:"tokens"`  // that the model drew
@@ -52,7 +53,7 @@ func sample(ctx context.Context, s *subject, opt SampleOptions, out io.Writer) (
 	if err != nil {
 		return Text{}, err
 	}
-	text := Text{Model: s.name, Prompt: opt.Prompt}
+	text := Text{Model: s.name, Path: s.path, Prompt: opt.Prompt}
 	if opt.Template == nil {
 		c := &story{tokens: opt.Tokens}
 		if search := s.image.Certified(); !search.Full {

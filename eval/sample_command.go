@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -72,6 +73,9 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 				return err
 			}
 			defer s.close()
+			if len(args) == 0 && !asJSON {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: by the newest checkpoint, %s\n", s.path)
+			}
 			out := cmd.OutOrStdout()
 			if asJSON {
 				text, err := sample(cmd.Context(), s, opt, io.Discard)
@@ -112,7 +116,7 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 func readTemplate(flag string) (*Template, error) {
 	path, isFile := strings.CutPrefix(flag, "@")
 	if !isFile {
-		t, err := ParseTemplate(flag)
+		t, err := parseFilled(flag)
 		if err != nil {
 			return nil, usage.Errorf("--template: %w", err)
 		}
@@ -122,11 +126,20 @@ func readTemplate(flag string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--template: %w", err)
 	}
-	t, err := ParseTemplate(strings.TrimSuffix(string(text), "\n"))
+	t, err := parseFilled(strings.TrimSuffix(string(text), "\n"))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return t, nil
+}
+
+// parseFilled reads a template that leaves something to the model.
+func parseFilled(text string) (*Template, error) {
+	t, err := ParseTemplate(text)
+	if err == nil && len(t.holes) == 0 {
+		return nil, errors.New("there is no hole for the model to fill: write {{name}} in its place, with two braces")
+	}
+	return t, err
 }
 
 // writeCount prints how the text came about, and the bytes it took.

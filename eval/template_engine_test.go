@@ -335,7 +335,8 @@ func TestTemplateCommand(t *testing.T) {
 		"1 or more":          {"--template", "{{a}}", "--hole", "0"},
 		"--batch 0":          {"--batch", "0"},
 		"no such file":       {"--template", "@" + file + "x"},
-		"context holds 24":   {"--template", strings.Repeat("Anna saw. ", 30)},
+		"context holds 24":   {"--template", strings.Repeat("Anna saw. ", 30) + "{{a}}"},
+		"two braces":         {"--template", "Anna {saw}."},
 		"shorten the prompt": {"--template", "{{a}}", "--prompt", strings.Repeat("Anna saw. ", 30)},
 	} {
 		if _, err := call(t, SampleCommand(), append([]string{dir}, args...)...); err == nil || !strings.Contains(err.Error(), want) {

@@ -153,11 +153,10 @@ func (r *Report) write(w io.Writer) error {
 	}
 	t.Flush()
 	fmt.Fprintf(&b, "\nTokens per second by threads, the median of %d rounds; then bytes read per token, counted.\n", rounds)
-	fmt.Fprint(&b, "decode chooses a token after each")
+	fmt.Fprint(&b, "decode chooses a token after each; prompt wants the logits of a window's last token only.\n")
 	if r.Search {
-		fmt.Fprint(&b, ", and searches a part of the head for the best")
+		fmt.Fprint(&b, "The head is searched for the best: fewer bytes, as a chip wants, not less time on this machine.\n")
 	}
-	fmt.Fprint(&b, "; prompt wants the logits of a window's last token only.\n")
 	_, err := w.Write(b.Bytes())
 	return err
 }
