@@ -9,7 +9,7 @@
  * Matrices that are stored transposed are laid out the same way, a quad being four columns that are read; the inputs' codes
  * are then packed to match. A few inputs do without a sheet: a matrix stored by rows is unpacked in registers for them. */
 
-enum { LANES = 16, STRIPS = 4, QUAD = 4 };
+enum { LANES = 16, STRIPS = 4, QUAD = 4, HANDFUL = 2 };
 
 /* A product in work. Of a path: PLANES, the strips that a strip of 8-bit codes takes; MOST, the inputs that one pass over a
  * sheet takes; FEW, those that do without. */
@@ -157,8 +157,8 @@ CHIPLM_INLINE void find_rows(const work *k, uint32_t first, const uint8_t *array
     }
 }
 
-/* Of a path: turns scales of rows, [LANES, groups], to [groups, LANES]. Reads up to three floats past the end of a row and
- * writes whole quads. */
+/* Of a path: turns scales of rows, [LANES, groups], to [groups, LANES]. Reads and writes whole quads of groups, but one or
+ * two groups of rows that are not apart are read alone. */
 static void turn(const lane_rows *rows, uint32_t groups, float *to);
 
 /* The scales of the rows of a strip. */
@@ -168,8 +168,9 @@ static void row_scales(const work *k, uint32_t first, float *to) {
     const size_t width = is_f32 ? sizeof(float) : sizeof(uint16_t);
     lane_rows rows;
     find_rows(k, first, w->scales.at, width * k->groups, &rows);
-    const uint8_t *last = row_at(rows.apart, &rows, LANES - 1);
-    if (!is_f32 || (size_t)(w->scales.at + w->scales.bytes - last) < (k->groups + QUAD - 1) * width) {
+    const bool exact = !rows.apart && k->groups <= 2; /* then turn reads nothing past the end */
+    const size_t left = (size_t)(w->scales.at + w->scales.bytes - row_at(rows.apart, &rows, LANES - 1));
+    if (!is_f32 || (!exact && left < rounded(k->groups, QUAD) * width)) {
         for (size_t r = 0; r < LANES; r++) {
             const size_t at = (size_t)(row_at(rows.apart, &rows, r) - w->scales.at) / width;
             widen(w, at, k->groups, k->raw + r * k->groups);

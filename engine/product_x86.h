@@ -125,6 +125,10 @@ static void whole_groups(work *k) {
 
 static void product(const chiplm_product *p) {
     const chiplm_tensor *w = p->w;
+    if ((p->list == NULL ? p->rows : p->listed) <= HANDFUL) {
+        product_by_rows(p);
+        return;
+    }
     work k = begin(p);
     whole_groups(&k);
     lane_rows rows;

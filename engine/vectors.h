@@ -44,7 +44,12 @@ CHIPLM_INLINE vf v_power(vf n) {
 }
 
 CHIPLM_INLINE void v_store_codes(int8_t *at, size_t n, vf v) {
-    _mm512_mask_cvtepi32_storeu_epi8(at, first_lanes(n), _mm512_cvtps_epi32(v));
+    const __m128i codes = _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(v));
+    if (n == STEP) {
+        _mm_storeu_si128((__m128i *)(void *)at, codes);
+    } else {
+        _mm_mask_storeu_epi8(at, first_lanes(n), codes);
+    }
 }
 
 CHIPLM_INLINE float v_most(vf v) { return _mm512_reduce_max_ps(v); }

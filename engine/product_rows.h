@@ -1,0 +1,68 @@
+/* product_rows.h: products of quantised matrices with quantised vectors, row by row: the definition. Paths with vectors take
+ * it for a row or two, for which theirs would be long roads.
+ *
+ * A row's codes are unpacked once and meet every vector of the block. Group sums are exact integers; floats only ever
+ * touch them in the order of docs/numerics.md. abs(code) <= 127 and at most CHIPLM_MAX_COLUMNS columns keep every sum under
+ * 2^31. */
+
+/* Unpacks bytes of bits-bit codes, whole blocks of 16, to one code a byte. */
+static void unpack(const uint8_t *codes, size_t bytes, uint32_t bits, int8_t *out) {
+    /* (v ^ 8) - 8 extends the sign of a 4-bit code without leaving defined behaviour; the others alike. */
+    switch (bits) {
+    case 2:
+        for (size_t i = 0; i < bytes; i += 16, out += 64) {
+            for (size_t j = 0; j < 16; j++) {
+                const int32_t c = codes[i + j];
+                out[j] = (int8_t)(((c & 3) ^ 2) - 2);
+                out[j + 16] = (int8_t)((((c >> 2) & 3) ^ 2) - 2);
+                out[j + 32] = (int8_t)((((c >> 4) & 3) ^ 2) - 2);
+                out[j + 48] = (int8_t)((((c >> 6) & 3) ^ 2) - 2);
+            }
+        }
+        break;
+    case 4:
+        for (size_t i = 0; i < bytes; i += 16, out += 32) {
+            for (size_t j = 0; j < 16; j++) {
+                const int32_t c = codes[i + j];
+                out[j] = (int8_t)(((c & 15) ^ 8) - 8);
+                out[j + 16] = (int8_t)(((c >> 4) ^ 8) - 8);
+            }
+        }
+        break;
+    default: /* 8 */
+        memcpy(out, codes, bytes);
+        break;
+    }
+}
+
+CHIPLM_INLINE int32_t dot(const int8_t *w, const int8_t *x, uint32_t n) {
+    int32_t s = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        s += (int32_t)w[i] * x[i];
+    }
+    return s;
+}
+
+static void product_by_rows(const chiplm_product *p) {
+    const chiplm_tensor *w = p->w;
+    const uint32_t group = w->group == 0 ? w->columns : w->group;
+    int8_t *codes = p->scratch;
+    const uint32_t count = p->list == NULL ? p->rows : p->listed;
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t r = p->list == NULL ? k : p->list[k];
+        const size_t row = (size_t)p->first + r;
+        unpack(w->codes.at + row * w->stride, w->stride, w->bits, codes);
+        for (uint32_t i = 0; i < p->n; i++) {
+            const size_t b = p->which[i];
+            const int8_t *x = p->x.codes + b * p->x.stride;
+            float acc = 0.0f;
+            for (uint32_t g = 0, c = 0; g < w->groups; g++) {
+                const uint32_t end = w->columns - c < group ? w->columns : c + group;
+                const float part = (float)dot(codes + c, x + c, end - c) * scale_at(w, row * w->groups + g);
+                acc = g == 0 ? part : acc + part;
+                c = end;
+            }
+            p->y[b * p->ldy + r] = acc * p->x.scales[b];
+        }
+    }
+}
