@@ -1,9 +1,9 @@
 /* path.h is the body of plain.c, avx2.c, avx512.c and neon.c: all kernels, compiled for one set of instructions, and the
  * table of them. A file sets CHIPLM_PATH to one of the numbers below and CHIPLM_TABLE to the table's name.
  *
- * elementwise.h, attention.h, product_rows.h and product_plain.h are the definition, in plain C. Paths with vectors have bodies of their
- * own: one of steps and softmax, over a few operations that vectors.h gives each, and products and dots for each kind of
- * instructions. Contraction is off everywhere: no path fuses a multiplication with an addition. */
+ * elementwise.h, attention.h, product_rows.h and product_plain.h are the definition, in plain C. Paths with vectors have bodies
+ * of their own: one of steps and softmax, over a few operations that vectors.h gives each, and products and dots for each
+ * kind of instructions. Contraction is off everywhere: no path fuses a multiplication with an addition. */
 #define CHIPLM_PLAIN 1
 #define CHIPLM_AVX2 2
 #define CHIPLM_AVX512 3
