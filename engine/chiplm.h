@@ -177,7 +177,7 @@ chiplm_status chiplm_image_open(chiplm_image *image, const void *bytes, size_t s
 /* The tensor at index, below model.n_tensors, in the order of the table. CHIPLM_ERR_ARGUMENT past the end. */
 chiplm_status chiplm_image_tensor(const chiplm_image *image, uint32_t index, chiplm_tensor *tensor);
 
-/* The id of the token that starts and ends a text. */
+/* The id of the token that starts and ends a text; -1 for an image that is not open. */
 int32_t chiplm_image_end_of_text(const chiplm_image *image);
 
 /* The bytes of a token: a piece of UTF-8 text, which may end inside a character. None for end-of-text, and for an id that

@@ -93,7 +93,7 @@ func (opt *Options) check() error {
 		return fmt.Errorf("engine: batch %d is outside 1..%d: %w", opt.Batch, MaxBatch, ErrArgument)
 	case opt.Threads < 1 || opt.Threads > MaxThreads:
 		return fmt.Errorf("engine: %d threads are outside 1..%d: %w", opt.Threads, MaxThreads, ErrArgument)
-	case C.chiplm_path_name(C.chiplm_path(opt.Path)) == nil:
+	case opt.Path < PathDefault || opt.Path >= C.CHIPLM_PATH_COUNT, C.chiplm_path_name(C.chiplm_path(opt.Path)) == nil:
 		return fmt.Errorf("engine: this processor does not have path %d: %w", int(opt.Path), ErrArgument)
 	}
 	return nil

@@ -65,9 +65,14 @@ chiplm_status chiplm_check_tokenizer(const chiplm_image *image, chiplm_fault *fa
     return CHIPLM_OK;
 }
 
-int32_t chiplm_image_end_of_text(const chiplm_image *image) { return (int32_t)chiplm_get32(image->tokenizer.at + 12); }
+int32_t chiplm_image_end_of_text(const chiplm_image *image) {
+    return image == NULL || image->tokenizer.at == NULL ? -1 : (int32_t)chiplm_get32(image->tokenizer.at + 12);
+}
 
 chiplm_span chiplm_image_token(const chiplm_image *image, int32_t id) {
+    if (image == NULL || image->tokenizer.at == NULL) {
+        return (chiplm_span){.at = NULL, .bytes = 0};
+    }
     const uint8_t *p = image->tokenizer.at;
     const uint32_t entries = chiplm_get32(p + 4);
     const uint32_t merges = chiplm_get32(p + 8);
@@ -81,6 +86,9 @@ chiplm_span chiplm_image_token(const chiplm_image *image, int32_t id) {
 }
 
 chiplm_golden chiplm_image_golden(const chiplm_image *image) {
+    if (image == NULL || image->golden.at == NULL) {
+        return (chiplm_golden){.n_prompt = 0};
+    }
     const uint8_t *p = image->golden.at;
     const uint32_t n = chiplm_get32(p);
     return (chiplm_golden){

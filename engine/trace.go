@@ -22,7 +22,8 @@ type Step struct {
 }
 
 // Trace has every step of later calls shown to f, which runs inside of them; nil ends it. The steps of a block come step
-// by step, position by position.
+// by step, position by position. f must not call methods of the engine, which would wait for the call that it runs in. The
+// engine keeps f until Trace(nil) or Close: one whose f refers to it is not released without either.
 func (e *Engine) Trace(f func(Step)) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,6 +2,7 @@ package eval
 
 import (
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -56,6 +57,9 @@ and values. See chiplm sample --help.`,
 			}
 			if n < 0 || workers < 1 {
 				return usage.Errorf("--n must be 0 (all) or more and --workers 1 or more, not %d and %d", n, workers)
+			}
+			if slices.Contains(args, "") {
+				return usage.Errorf("MODEL is empty: name it, or leave the argument out for the newest")
 			}
 			if len(args) == 0 {
 				args = []string{""}

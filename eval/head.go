@@ -98,6 +98,10 @@ func measureHead(ctx context.Context, s *subject, corpus data.Corpus, tokens int
 			}
 			r.Ways = append(r.Ways, w)
 		}
+		if certain.Agreement < 1 {
+			return nil, fmt.Errorf("%s: the certified search misses some of the best %d tokens (agreement %v): the bounds in the image are wrong; export it again",
+				s.path, k, certain.Agreement)
+		}
 		more := certain.Bytes - fixed.Bytes
 		r.Costs = append(r.Costs, Cost{Best: k, Bytes: more, ShareOfToken: more / float64(r.Token)})
 	}

@@ -50,7 +50,11 @@ packed with --clusters. What it prints belongs to these stories; export plans wi
 			if tokens < 1 || best < 1 || workers < 1 || clusterCount < 1 {
 				return usage.Errorf("--tokens, --best, --workers and --clusters must be 1 or more")
 			}
-			s, err := openWith(cmd.Context(), strings.Join(args, ""), runs, cmd.ErrOrStderr(), export.Options{Clusters: clusterCount})
+			name, err := usage.Name(args, "MODEL")
+			if err != nil {
+				return err
+			}
+			s, err := openWith(cmd.Context(), name, runs, cmd.ErrOrStderr(), export.Options{Clusters: clusterCount})
 			if err != nil {
 				return err
 			}

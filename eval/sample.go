@@ -36,6 +36,8 @@ type Text struct {
 	Stopped string  `json:"stopped"` // "end-of-text", "tokens", "context" or "template"
 	Seconds float64 `json:"seconds"`
 
+	Started bool `json:"-"` // something was written, if only the prompt
+
 	Holes map[string]string `json:"holes,omitempty"`     // what fills each hole of a template
 	Ended map[string]string `json:"holes_end,omitempty"` // before what: "text", "end-of-text", "tokens" or "context"
 	Count *Count            `json:"count,omitempty"`
@@ -54,22 +56,24 @@ func sample(ctx context.Context, s *subject, opt SampleOptions, out io.Writer) (
 		return Text{}, err
 	}
 	text := Text{Model: s.name, Path: s.path, Prompt: opt.Prompt}
-	if opt.Template == nil {
-		c := &story{tokens: opt.Tokens}
-		if search := s.image.Certified(); !search.Full {
-			w.search = &search
-		}
-		err = w.write(ctx, c)
-		text.Stopped = c.stopped
-	} else {
-		var f *filling
-		if f, err = opt.Template.fill(s.tokenizer, opt.Prompt, opt.Hole, w.context); err == nil {
-			err = w.write(ctx, f)
-			text.Stopped, text.Holes, text.Ended = "template", f.filled, f.ended
+	var c Constraint = &story{tokens: opt.Tokens}
+	if opt.Template != nil {
+		if c, err = opt.Template.fill(s.tokenizer, opt.Prompt, opt.Hole, w.context); err != nil {
+			return Text{}, err
 		}
 	}
-	if err != nil {
-		return Text{}, err
+	text.Started = true // nothing is refused any more
+	if _, err := io.WriteString(out, opt.Prompt); err != nil {
+		return text, err
+	}
+	if err := w.write(ctx, c); err != nil {
+		return text, err
+	}
+	switch c := c.(type) {
+	case *story:
+		text.Stopped = c.stopped
+	case *filling:
+		text.Stopped, text.Holes, text.Ended = "template", c.filled, c.ended
 	}
 	text.Text, text.Tokens, text.Given = string(w.text), w.drawn, w.given
 	text.Seconds = math.Round(time.Since(start).Seconds()*1000) / 1000

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/engine"
 )
@@ -68,7 +68,11 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 			} else if cmd.Flags().Changed("hole") {
 				return usage.Errorf("--hole is the length of a template's holes; give one with --template")
 			}
-			s, err := openSubject(cmd.Context(), strings.Join(args, ""), runs, cmd.ErrOrStderr())
+			name, err := usage.Name(args, "MODEL")
+			if err != nil {
+				return err
+			}
+			s, err := openSubject(cmd.Context(), name, runs, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -84,12 +88,11 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 				}
 				return jsonout.Write(out, text)
 			}
-			if _, err := io.WriteString(out, opt.Prompt); err != nil {
-				return err
-			}
 			text, err := sample(cmd.Context(), s, opt, out)
-			if _, e := io.WriteString(out, "\n"); err == nil {
-				err = e
+			if err == nil || text.Started {
+				if _, e := io.WriteString(out, "\n"); err == nil {
+					err = e
+				}
 			}
 			if err != nil || !opt.Count {
 				return err
@@ -112,6 +115,9 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 	return cmd
 }
 
+// mostTemplate is the largest file of a template, in bytes: far more than a context holds.
+const mostTemplate = 1 << 20
+
 // readTemplate reads the template of a flag: itself, or with @ before it a file.
 func readTemplate(flag string) (*Template, error) {
 	path, isFile := strings.CutPrefix(flag, "@")
@@ -122,7 +128,7 @@ func readTemplate(flag string) (*Template, error) {
 		}
 		return t, nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := regular.ReadFile(path, mostTemplate)
 	if err != nil {
 		return nil, fmt.Errorf("--template: %w", err)
 	}

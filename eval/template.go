@@ -45,7 +45,7 @@ func ParseTemplate(text string) (*Template, error) {
 			name = strconv.Itoa(len(t.holes) + 1)
 		}
 		if seen[name] {
-			return nil, fmt.Errorf("template: two holes are called %q: give each its own name", name)
+			return nil, fmt.Errorf("template: two holes are called %q: give each its own name ({{}} is named by its number)", name)
 		}
 		seen[name] = true
 		t.holes = append(t.holes, name)

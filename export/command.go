@@ -55,7 +55,11 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			if err != nil {
 				return err
 			}
-			path, err := checkpoints.Resolve(root, strings.Join(args, ""))
+			name, err := usage.Name(args, "CHECKPOINT")
+			if err != nil {
+				return err
+			}
+			path, err := checkpoints.Resolve(root, name)
 			if err != nil {
 				return err
 			}

@@ -38,6 +38,9 @@ func (b *Built) addClusters(head *qat.Matrix, n int, own *ownText) (*placement.H
 	if err != nil {
 		return nil, fmt.Errorf("clusters of the head: %w", err)
 	}
+	if err := c.Holds(head); err != nil {
+		return nil, err
+	}
 	b.Model.Sizes.Clusters = c.Count()
 	b.Model.Tensors = append(b.Model.Tensors, headTensors(c)...)
 	return measureHead(c, head, own.states), nil
@@ -205,11 +208,7 @@ func headClusters(f *image.File) (*clusters.Clusters, error) {
 	return c, nil
 }
 
-// checkStates is how many hidden states the bounds of an image are tried on.
-const checkStates = 16
-
-// checkClusters tries the bounds of a clustered head: none may lie below the logit of a row that it stands for. The states
-// are drawn, not measured: bounds hold for any.
+// checkClusters holds the bounds of a clustered head to the rows that they stand for.
 func checkClusters(f *image.File) error {
 	c, err := headClusters(f)
 	if c == nil || err != nil {
@@ -227,25 +226,8 @@ func checkClusters(f *image.File) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", t.Name, err)
 	}
-	rng := engine.RNG(1)
-	x := make([]int8, c.D)
-	for range checkStates {
-		for i := range x {
-			x[i] = int8(rng.Next() % 255)
-		}
-		q := c.NewQuery(x, 1)
-		for k := range c.Count() {
-			bound := q.Cluster(k)
-			for at := c.First[k]; at < c.First[k+1]; at++ {
-				id := int(c.Order[at])
-				acc := clusters.Logit(head, id, x, 1)
-				level0, sum := q.Row(0, int(at), 0)
-				level1, _ := q.Row(1, int(at), sum)
-				if least := min(bound, level0, level1); !(acc <= least) {
-					return fmt.Errorf("%w: token %d has %v where the bounds of cluster %d promise at most %v", image.ErrClusters, id, acc, k, least)
-				}
-			}
-		}
+	if err := c.Holds(head); err != nil {
+		return fmt.Errorf("%w: %w", image.ErrClusters, err)
 	}
 	return nil
 }

@@ -16,3 +16,15 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ExitCode is the status of a command line that cannot be understood.
 func (e *Error) ExitCode() int { return 2 }
+
+// Name is the argument that names something, or empty when there is none and the newest is meant. An argument that is
+// empty itself, as an unset variable of a shell gives, is refused: it would choose in silence.
+func Name(args []string, what string) (string, error) {
+	if len(args) == 0 {
+		return "", nil
+	}
+	if args[0] == "" {
+		return "", Errorf("%s is empty: name it, or leave the argument out for the newest", what)
+	}
+	return args[0], nil
+}

@@ -17,3 +17,16 @@ func TestMarked(t *testing.T) {
 		t.Errorf("%v has lost what it is about", err)
 	}
 }
+
+func TestName(t *testing.T) {
+	if n, err := Name(nil, "MODEL"); n != "" || err != nil {
+		t.Errorf("%q, %v", n, err)
+	}
+	if n, err := Name([]string{"combo"}, "MODEL"); n != "combo" || err != nil {
+		t.Errorf("%q, %v", n, err)
+	}
+	var coded interface{ ExitCode() int }
+	if _, err := Name([]string{""}, "MODEL"); !errors.As(err, &coded) || coded.ExitCode() != 2 {
+		t.Errorf("an empty name: %v", err)
+	}
+}

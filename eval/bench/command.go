@@ -2,7 +2,6 @@ package bench
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -44,7 +43,11 @@ checkpoint of all runs. The environment variable CHIPLM_SIMD chooses the instruc
 			if err := o.check(); err != nil {
 				return usage.Errorf("%w", err)
 			}
-			s, err := eval.OpenScript(cmd.Context(), strings.Join(args, ""), runs, stories, o.Tokens, slices.Max(Batches), cmd.ErrOrStderr())
+			name, err := usage.Name(args, "MODEL")
+			if err != nil {
+				return err
+			}
+			s, err := eval.OpenScript(cmd.Context(), name, runs, stories, o.Tokens, slices.Max(Batches), cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
