@@ -61,6 +61,8 @@ func sample(ctx context.Context, s *subject, opt SampleOptions, out io.Writer) (
 		if c, err = opt.Template.fill(s.tokenizer, opt.Prompt, opt.Hole, w.context); err != nil {
 			return Text{}, err
 		}
+	} else if search := s.image.Certified(); !search.Full {
+		w.search = &search
 	}
 	text.Started = true // nothing is refused any more
 	if _, err := io.WriteString(out, opt.Prompt); err != nil {
