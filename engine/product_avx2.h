@@ -141,10 +141,10 @@ CHIPLM_INLINE void unpack_columns_of(uint32_t bits, const uint8_t *codes, uint32
     }
 }
 
-/* Adds the products over the quads from..to to sums[inputs][LANES]. inputs is constant where this is called, so that the
- * pairs stay in registers. */
+/* Adds the products over the quads from..to to sums. inputs is constant where this is called, so that the pairs stay in
+ * registers. */
 CHIPLM_INLINE void add_quads(uint32_t inputs, const uint8_t *codes, const int8_t *const *x, uint32_t from, uint32_t to,
-                             int32_t *sums) {
+                             __m256i sums[MOST][2]) {
     for (size_t q = from; q < to;) {
         const size_t end = to - q < SHORT_QUADS ? to : q + SHORT_QUADS;
         __m256i pairs[MOST][2];
@@ -162,10 +162,8 @@ CHIPLM_INLINE void add_quads(uint32_t inputs, const uint8_t *codes, const int8_t
             }
         }
         for (uint32_t i = 0; i < inputs; i++) {
-            for (size_t half = 0; half < 2; half++) {
-                __m256i *to_sums = (__m256i *)(void *)(sums + i * LANES + half * 8);
-                _mm256_store_si256(to_sums, add_pairs(_mm256_load_si256(to_sums), pairs[i][half]));
-            }
+            sums[i][0] = add_pairs(sums[i][0], pairs[i][0]);
+            sums[i][1] = add_pairs(sums[i][1], pairs[i][1]);
         }
     }
 }
@@ -173,43 +171,39 @@ CHIPLM_INLINE void add_quads(uint32_t inputs, const uint8_t *codes, const int8_t
 /* A strip times inputs at .. at + inputs, to the places `to`. */
 CHIPLM_INLINE void tile_strip(uint32_t inputs, const work *k, const uint8_t *codes, const float *scales, uint32_t at,
                               float *const *to, size_t offset) {
-    _Alignas(32) int32_t sums[MOST * LANES];
-    _Alignas(32) float totals[MOST * LANES];
+    __m256 totals[MOST][2];
     const bool wide = k->p->w->bits == 8;
     const int8_t *x[MOST];
     for (uint32_t i = 0; i < inputs; i++) {
         x[i] = input(k, at + i);
-    }
-    for (uint32_t j = 0; j < inputs * LANES; j++) {
-        totals[j] = k->zero;
+        totals[i][0] = totals[i][1] = _mm256_set1_ps(k->zero);
     }
     for (uint32_t g = 0, from = 0; g < k->groups; from = k->ends[g++]) {
-        if (wide) {
-            memset(sums, 0, sizeof sums);
-            add_quads(inputs, codes, x, from, k->ends[g], sums);
-        }
+        __m256i sums[MOST][2];
         for (uint32_t i = 0; i < inputs; i++) {
-            const __m256i start = _mm256_set1_epi32(k->starts[(size_t)(at + i) * k->groups + g]);
-            for (uint32_t h = 0; h < LANES; h += 8) {
-                __m256i *sum = (__m256i *)(void *)(sums + i * LANES + h);
-                const __m256i high = _mm256_slli_epi32(_mm256_load_si256(sum), 4);
-                _mm256_store_si256(sum, wide ? _mm256_add_epi32(high, start) : start);
+            sums[i][0] = sums[i][1] = _mm256_setzero_si256();
+        }
+        if (wide) {
+            add_quads(inputs, codes, x, from, k->ends[g], sums);
+            for (uint32_t i = 0; i < inputs; i++) {
+                sums[i][0] = _mm256_slli_epi32(sums[i][0], 4);
+                sums[i][1] = _mm256_slli_epi32(sums[i][1], 4);
             }
         }
         add_quads(inputs, codes + (wide ? k->plane : 0), x, from, k->ends[g], sums);
-        for (uint32_t h = 0; h < LANES; h += 8) {
-            const __m256 scale = _mm256_loadu_ps(scales + g * LANES + h);
-            for (uint32_t j = h; j < inputs * LANES; j += LANES) {
-                const __m256i sum = _mm256_load_si256((const __m256i *)(const void *)(sums + j));
-                const __m256 part = _mm256_mul_ps(_mm256_cvtepi32_ps(sum), scale);
-                _mm256_store_ps(totals + j, _mm256_add_ps(_mm256_load_ps(totals + j), part));
+        for (uint32_t i = 0; i < inputs; i++) {
+            const __m256i start = _mm256_set1_epi32(k->starts[(size_t)(at + i) * k->groups + g]);
+            for (size_t half = 0; half < 2; half++) {
+                const __m256 sum = _mm256_cvtepi32_ps(_mm256_add_epi32(sums[i][half], start));
+                const __m256 scale = _mm256_loadu_ps(scales + g * LANES + 8 * half);
+                totals[i][half] = _mm256_add_ps(totals[i][half], _mm256_mul_ps(sum, scale));
             }
         }
     }
     for (uint32_t i = 0; i < inputs; i++) {
         const __m256 scale = _mm256_set1_ps(k->p->x.scales[k->p->which[at + i]]);
-        for (uint32_t h = 0; h < LANES; h += 8) {
-            _mm256_storeu_ps(to[i] + offset + h, _mm256_mul_ps(_mm256_load_ps(totals + i * LANES + h), scale));
+        for (size_t half = 0; half < 2; half++) {
+            _mm256_storeu_ps(to[i] + offset + 8 * half, _mm256_mul_ps(totals[i][half], scale));
         }
     }
 }
