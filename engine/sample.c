@@ -6,10 +6,12 @@ static bool all_finite(const float *logits, uint32_t n) {
     return chiplm_kernels_of(CHIPLM_PATH_BEST)->all_finite(logits, n);
 }
 
+/* The first of the largest of finite logits. */
 static uint32_t best_of(const float *logits, uint32_t n) {
+    const float most = chiplm_largest(logits, n);
     uint32_t best = 0;
-    for (uint32_t i = 1; i < n; i++) {
-        best = logits[i] > logits[best] ? i : best;
+    while (best + 1 < n && logits[best] != most) {
+        best++;
     }
     return best;
 }
