@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -176,6 +177,31 @@ func TestAttentionIsTheSameOnEveryPath(t *testing.T) {
 					return o
 				})
 			})
+		}
+	}
+}
+
+// BenchmarkAttention attends to 128 positions, for one query and for as many as a path takes at once.
+func BenchmarkAttention(b *testing.B) {
+	const n = 128
+	for _, path := range Paths() {
+		k := kernels(path)
+		for _, d := range []int{8, 32, 64} {
+			for _, queries := range slices.Compact([]int{1, k.most()}) {
+				b.Run(fmt.Sprintf("%v/%d elements, %d queries", path, d, queries), func(b *testing.B) {
+					rng := rand.New(rand.NewPCG(1, 2))
+					a := &attentionCall{width: d, stride: d, scale: 0.01, queries: guardedCodes(b, rng, queries*d),
+						queryScales: bytes.Repeat(floatBytes(0.01), queries), keys: guardedCodes(b, rng, n*d),
+						keyScales: bytes.Repeat(floatBytes(0.01), n), values: guardedCodes(b, rng, n*d),
+						valueScales: bytes.Repeat(floatBytes(0.01), n)}
+					weights, shares, sums := guarded(b, 4*n, 64), guarded(b, 2*n*queries, 64), guarded(b, 4*n*queries, 64)
+					o := make([]byte, 4*d*queries)
+					for b.Loop() {
+						k.attend(a, 0, queries, weights, shares, sums, o, d)
+					}
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*queries), "ns/query")
+				})
+			}
 		}
 	}
 }

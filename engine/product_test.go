@@ -189,3 +189,45 @@ func TestProductsAreTheSameOnEveryPath(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkProduct multiplies shapes of combo by one input and by a block of them.
+func BenchmarkProduct(b *testing.B) {
+	for _, path := range Paths() {
+		for _, s := range []struct {
+			what                string
+			rows, columns, bits int
+			transposed, chosen  bool
+			inputs              int
+		}{
+			{"head", 4096, 128, 4, false, false, 1}, {"head", 4096, 128, 4, false, false, 32}, {"head", 4096, 128, 8, false, false, 1},
+			{"head", 4096, 128, 8, false, false, 32}, {"qkv", 384, 128, 4, false, false, 1}, {"down", 128, 320, 4, true, false, 32},
+			{"a fifth of down", 128, 320, 4, true, true, 1}, {"a fifth of up", 320, 128, 4, false, true, 1},
+		} {
+			b.Run(fmt.Sprintf("%v/%s of %d bits, %d inputs", path, s.what, s.bits, s.inputs), func(b *testing.B) {
+				c := &productCall{rows: s.rows, columns: s.columns, bits: s.bits, group: 64, count: s.rows, ldy: s.rows, xStride: s.columns,
+					x: make([]byte, s.inputs*s.columns), sums: make([]byte, s.inputs*s.columns/8), xScales: make([]byte, 4*s.inputs)}
+				stored, across := s.rows, s.columns
+				if s.transposed {
+					c.block, stored, across = s.rows, s.columns, s.rows
+				}
+				c.stride = across * s.bits / 8
+				c.codes, c.scales = make([]byte, stored*c.stride), make([]byte, s.rows*c.groups()*4)
+				macs := s.rows * s.columns * s.inputs
+				if s.chosen {
+					for i := range stored / 5 {
+						c.list = append(c.list, words(uint32(5*i))...)
+					}
+					macs /= 5
+				}
+				for i := range s.inputs {
+					c.which = append(c.which, words(uint32(i))...)
+				}
+				y, scratch := make([]byte, 4*s.rows*s.inputs), guarded(b, c.scratchBytes(path, s.inputs), 64)
+				for b.Loop() {
+					c.run(path, y, scratch)
+				}
+				b.ReportMetric(float64(macs)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GMAC/s")
+			})
+		}
+	}
+}
