@@ -2,6 +2,7 @@
 # make test   every test
 # make arm64  the tests of the arithmetic on arm64, cross-compiled and run by QEMU (Linux on another processor)
 # make xtensa the C core on 32-bit Xtensa, the chip's family of processors, compiled and run the same way (Linux)
+# make fuzz   the C core fed with hostile images and hostile calls by libFuzzer, under sanitizers: RUNS of each. Needs clang
 # make lint   gofmt, go vet, staticcheck
 # make bench  Go benchmarks of every room
 # make bench-torch   training speed against PyTorch, which it installs under build/: see bench/README.md
@@ -12,7 +13,12 @@ TORCH = build/torch
 ARM64 = CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc \
 	go test -tags noblas -exec 'qemu-aarch64 -L /usr/aarch64-linux-gnu'
 
-.PHONY: setup build test arm64 xtensa lint demo bench bench-torch
+FUZZ = build/fuzz
+HOSTILE = engine/testdata/hostile
+RUNS = 200000
+SANITIZED = clang -std=c11 -ffp-contract=off -O2 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
+
+.PHONY: setup build test arm64 xtensa fuzz lint demo bench bench-torch
 
 setup:
 	@./setup.sh
@@ -35,6 +41,25 @@ arm64:
 xtensa:
 	@./setup.sh xtensa
 	CHIPLM_XTENSA=required go test -tags noblas -count=1 -run '^TestCore.*Xtensa' ./engine
+
+# Most changes of an image keep to the rules or break one on purpose, so libFuzzer need not learn from comparisons or count
+# loops. What it finds worth keeping stays in $(FUZZ), and the next run starts from it; what fails is written there too.
+fuzz:
+	@./setup.sh fuzz
+	@rm -rf $(addprefix $(FUZZ)/,seeds core hostile)
+	@mkdir -p $(addprefix $(FUZZ)/,seeds core hostile images calls)
+	@CHIPLM_FUZZ_SEEDS=$(CURDIR)/$(FUZZ)/seeds go test -tags noblas -count=1 -run '^TestWriteSeeds$$' ./engine >/dev/null
+	@cd $(FUZZ)/core && $(SANITIZED) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp -c $(CURDIR)/engine/*.c
+	@cd $(FUZZ)/hostile && clang -std=c11 -O2 -g -c $(filter-out %/fuzzer.c %/replay.c,$(wildcard $(CURDIR)/$(HOSTILE)/*.c))
+	@$(SANITIZED) -fsanitize=fuzzer $(HOSTILE)/fuzzer.c $(FUZZ)/hostile/*.o $(FUZZ)/core/*.o -lm -o $(FUZZ)/feed-images
+	@$(SANITIZED) -fsanitize=fuzzer -DHOSTILE_CALLS $(HOSTILE)/fuzzer.c $(FUZZ)/hostile/*.o $(FUZZ)/core/*.o -lm -o $(FUZZ)/feed-calls
+	@for kind in images calls; do \
+		echo "$(RUNS) runs of hostile $$kind; $(FUZZ)/$$kind.log tells how far they are"; \
+		CHIPLM_FUZZ_SEEDS=$(FUZZ)/seeds $(FUZZ)/feed-$$kind -runs=$(RUNS) -max_len=16384 -len_control=0 -mutate_depth=1 \
+			-entropic=0 -use_counters=0 -timeout=20 -artifact_prefix=$(FUZZ)/ $(FUZZ)/$$kind $$([ $$kind = calls ] || echo $(FUZZ)/seeds) \
+			2>$(FUZZ)/$$kind.log || { tail -n 60 $(FUZZ)/$$kind.log; exit 1; }; \
+		grep DONE $(FUZZ)/$$kind.log; \
+	done
 
 lint: setup
 	@files=$$(git ls-files '*.go'); out=$$(gofmt -l $$files); \

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Makes sure that what the build needs is here: Go, a C compiler, and on Linux OpenBLAS (macOS brings its own BLAS).
 # "setup.sh arm64" is for what `make arm64` needs instead: a C compiler for arm64, and QEMU to run its programs;
-# "setup.sh xtensa" the same for `make xtensa`.
+# "setup.sh xtensa" the same for `make xtensa`; "setup.sh fuzz" for clang with libFuzzer, which `make fuzz` needs.
 # Installs OpenBLAS, compilers and QEMU with apt where that is possible; anything else it names, and stops.
 set -eu
 
@@ -79,6 +79,26 @@ if [ "${1:-}" = xtensa ]; then
 	install "a C compiler for the Xtensa lx106 or QEMU" gcc-xtensa-lx106 qemu-user
 	has_xtensa || die "compiler and QEMU are installed, but a program for the lx106 does not run. Does its name appear in:
   qemu-xtensa -cpu help"
+	exit 0
+fi
+
+# has_fuzzer: clang makes programs with libFuzzer and sanitizers, and they run.
+has_fuzzer() {
+	probe=$(mktemp -d)
+	printf '#include <stddef.h>\nint LLVMFuzzerTestOneInput(const char *p, size_t n) { return p == 0 && n > 0; }\n' >"$probe/probe.c"
+	if clang -fsanitize=fuzzer,address,undefined "$probe/probe.c" -o "$probe/probe" >/dev/null 2>&1 &&
+		"$probe/probe" -runs=1 >/dev/null 2>&1; then found=0; else found=1; fi
+	rm -r "$probe"
+	return "$found"
+}
+
+if [ "${1:-}" = fuzz ]; then
+	has_fuzzer && exit 0
+	[ "$(uname -s)" != Darwin ] ||
+		die "Apple's clang has no libFuzzer. Install LLVM (brew install llvm), and put its clang first in PATH: PATH=\$(brew --prefix llvm)/bin:\$PATH make fuzz."
+	install "clang or its libFuzzer" clang libclang-rt-dev
+	has_fuzzer || die "clang and libclang-rt-dev are installed, but a program with libFuzzer does not run. Try:
+  clang -fsanitize=fuzzer,address probe.c, with a function LLVMFuzzerTestOneInput in it"
 	exit 0
 fi
 

@@ -81,7 +81,7 @@ typedef enum chiplm_status {
     CHIPLM_ERR_TOKENIZER,    /* the tokenizer section contradicts itself or the model */
     CHIPLM_ERR_GOLDEN,       /* the golden section contradicts itself or the model */
     /* model and sampling */
-    CHIPLM_ERR_ARENA,       /* arena or cache smaller than chiplm_arena_bytes, chiplm_cache_bytes */
+    CHIPLM_ERR_ARENA,       /* arena, cache or the memory of a tensor shorter than it must be */
     CHIPLM_ERR_ID,          /* a token id outside the vocabulary */
     CHIPLM_ERR_CONTEXT,     /* more positions than context_length */
     CHIPLM_ERR_NOT_FINITE,  /* an activation or a logit is infinite or not a number */
@@ -171,7 +171,7 @@ typedef struct chiplm_tensor {
 
 /* Checks an image whole, in the order of docs/image.md and then value by value, and fills image. bytes must start at a
  * multiple of 64. Allocates nothing and keeps no copy. On failure image is left zeroed and fault (which may be null)
- * says where. Reads the file about four times: some milliseconds a megabyte on a host. */
+ * says where. Reads the file about six times: some milliseconds a megabyte on a host. */
 chiplm_status chiplm_image_open(chiplm_image *image, const void *bytes, size_t size, chiplm_fault *fault);
 
 /* The tensor at index, below model.n_tensors, in the order of the table. CHIPLM_ERR_ARGUMENT past the end. */
@@ -251,9 +251,10 @@ chiplm_status chiplm_start(chiplm **lm, const chiplm_image *image, const chiplm_
                            size_t arena_bytes, void *cache, size_t cache_bytes);
 
 /* Makes the context read a tensor from another place: a copy in faster memory, which must hold the same bytes (codes,
- * and scales unless the tensor has 32 bits), start at a multiple of 16, and outlive the context. The copies are trusted:
- * run chiplm_verify after the last one. codes may be null to leave them where they are, and so may scales. */
-chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, const void *codes, const void *scales);
+ * and scales where the tensor has them), start at a multiple of 16, be as long, and outlive the context. The
+ * copies are trusted: run chiplm_verify after the last one. A span whose at is null leaves codes, or scales, where they
+ * are. CHIPLM_ERR_ARENA when one is shorter than the tensor's; on failure nothing was changed. */
+chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, chiplm_span codes, chiplm_span scales);
 
 /* Forgets the sequence: the next token is at position 0. */
 void chiplm_reset(chiplm *lm);
@@ -347,7 +348,7 @@ chiplm_status chiplm_arg_max(const float *logits, uint32_t n, int32_t *id);
 /* Writes the ids of the k largest of n logits to order, ordered by logit down, then id up; 1 <= k <= n. */
 chiplm_status chiplm_top(const float *logits, uint32_t n, uint32_t k, int32_t *order);
 
-/* Draws an id. temperature 0 is arg-max and leaves the random state alone. k: only the k best may be drawn; 0 or more
+/* Draws an id. temperature 0, or below 2^-100, is arg-max and leaves the random state alone. k: only the k best may be drawn; 0 or more
  * than n: all. order is scratch for min(k, n) ids. random is the state of splitmix64: any value starts a sequence. */
 chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, uint32_t k, uint64_t *random,
                             int32_t *order, int32_t *id);

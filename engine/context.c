@@ -247,22 +247,25 @@ chiplm_status chiplm_start(chiplm **out, const chiplm_image *image, const chiplm
     return CHIPLM_OK;
 }
 
-chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, const void *codes, const void *scales) {
+chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, chiplm_span codes, chiplm_span scales) {
     if (lm == NULL || index >= lm->image.model.n_tensors) {
         return CHIPLM_ERR_ARGUMENT;
     }
-    if ((uintptr_t)codes % 16 != 0 || (uintptr_t)scales % 16 != 0) {
-        return CHIPLM_ERR_ALIGNMENT;
-    }
     chiplm_tensor *t = &lm->tensors[index];
-    if (scales != NULL && t->scale_type == 0) {
+    if (scales.at != NULL && t->scale_type == 0) {
         return CHIPLM_ERR_ARGUMENT;
     }
-    if (codes != NULL) {
-        t->codes.at = codes;
+    if ((uintptr_t)codes.at % 16 != 0 || (uintptr_t)scales.at % 16 != 0) {
+        return CHIPLM_ERR_ALIGNMENT;
     }
-    if (scales != NULL) {
-        t->scales.at = scales;
+    if ((codes.at != NULL && codes.bytes < t->codes.bytes) || (scales.at != NULL && scales.bytes < t->scales.bytes)) {
+        return CHIPLM_ERR_ARENA;
+    }
+    if (codes.at != NULL) {
+        t->codes.at = codes.at;
+    }
+    if (scales.at != NULL) {
+        t->scales.at = scales.at;
     }
     return CHIPLM_OK;
 }

@@ -45,8 +45,8 @@ func need(t *testing.T, program string) {
 	}
 }
 
-// buildRun compiles run.c and the core; it skips if the compiler cannot link even an empty program with the flags.
-func buildRun(t *testing.T, flags ...string) string {
+// buildCore compiles the core to objects; it skips if the compiler cannot link even an empty program with the flags.
+func buildCore(t *testing.T, flags ...string) (objects []string) {
 	t.Helper()
 	need(t, "gcc")
 	dir := t.TempDir()
@@ -54,16 +54,41 @@ func buildRun(t *testing.T, flags ...string) string {
 	if err := os.WriteFile(empty, []byte("#include <stdlib.h>\nint main(void) { return 0; }\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	program := filepath.Join(dir, "run")
-	if out, err := compiler(t, "gcc", append(flags, empty, "-o", program)...); err != nil {
+	if out, err := compiler(t, "gcc", append(slices.Clone(flags), empty, "-o", filepath.Join(dir, "empty"))...); err != nil {
 		t.Skipf("gcc lacks %v: %s", flags, out)
 	}
-	args := slices.Concat(coreFlags, flags, []string{"-Wno-cast-qual", "testdata/run.c"}, coreFiles(t),
-		[]string{"-lm", "-o", program})
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := slices.Concat(coreFlags, flags, []string{"-c"})
+	for _, file := range coreFiles(t) {
+		args = append(args, filepath.Join(here, file))
+		objects = append(objects, filepath.Join(dir, strings.TrimSuffix(file, ".c")+".o"))
+	}
+	t.Chdir(dir) // where compilers leave objects
+	defer t.Chdir(here)
+	if out, err := compiler(t, "gcc", args...); err != nil {
+		t.Fatalf("gcc %v: %v\n%s", args, err, out)
+	}
+	return objects
+}
+
+// link makes a program of the core's objects and other sources.
+func link(t *testing.T, core, flags []string, sources ...string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	args := slices.Concat(coreFlags, flags, []string{"-Wno-cast-qual"}, sources, core, []string{"-lm", "-o", program})
 	if out, err := compiler(t, "gcc", args...); err != nil {
 		t.Fatalf("gcc %v: %v\n%s", args, err, out)
 	}
 	return program
+}
+
+// buildRun compiles run.c and the core.
+func buildRun(t *testing.T, flags ...string) string {
+	t.Helper()
+	return link(t, buildCore(t, flags...), flags, "testdata/run.c")
 }
 
 // runCore runs the program over images and returns a line for each.
@@ -162,7 +187,9 @@ func TestCoreRefusesContraction(t *testing.T) {
 
 func TestCoreUnderSanitizers(t *testing.T) {
 	flags := []string{"-O1", "-g", "-fsanitize=address,undefined,float-cast-overflow", "-fno-sanitize-recover=all"}
-	program := buildRun(t, flags...)
+	core := buildCore(t, flags...)
+	t.Run("fed with what is hostile", func(t *testing.T) { feedHostile(t, core, flags) })
+	program := link(t, core, flags, "testdata/run.c")
 	paths, want := writeTestImages(t)
 	for _, path := range Paths() {
 		for _, batch := range []string{"1", "8", "38"} {

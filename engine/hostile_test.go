@@ -142,19 +142,6 @@ func TestHostileImagesNeverCrash(t *testing.T) {
 	}
 }
 
-// TestTruncatedImages cuts at every byte of the header and table and at every boundary behind them.
-func TestTruncatedImages(t *testing.T) {
-	im := smallModel(t).image(t, []int32{1})
-	for n := range im.bytes {
-		if n > 400 && n%64 > 1 {
-			continue
-		}
-		if _, err := NewImage(im.bytes[:n]); !errors.Is(err, ErrSize) && !errors.Is(err, ErrFileBytes) {
-			t.Fatalf("%d of %d bytes: %v", n, len(im.bytes), err)
-		}
-	}
-}
-
 func TestEachFaultHasItsError(t *testing.T) {
 	m := smallModel(t)
 	im := m.image(t, []int32{1, 2, 3})
@@ -252,6 +239,15 @@ func TestEachFaultHasItsError(t *testing.T) {
 		{"cluster before the last", ErrClusters, false, word(im.codes["head_bounds"]+len(m.headBytes("head_bounds"))-8, 99)},
 		{"id outside", ErrClusters, false, word(im.codes["head_order"]+8, 20)},
 		{"id twice", ErrClusters, false, word(im.codes["head_order"], le.Uint32(im.bytes[im.codes["head_order"]+4:]))},
+		{"ids twice, with the same sum and the same sum of squares", ErrClusters, false, func(b []byte) {
+			for i := range 20 {
+				at := im.codes["head_order"] + 4*i
+				if id := slices.Index([]uint32{0, 4, 5}, le.Uint32(b[at:])); id >= 0 {
+					le.PutUint32(b[at:], []uint32{1, 2, 6}[id])
+				}
+			}
+		}},
+		{"byte between tensors", ErrReserved, false, func(b []byte) { b[im.codes[norm]+4*24] = 1 }},
 		{"no prompt", ErrGolden, false, word(gold, 0)},
 		{"prompt longer than the context", ErrGolden, false, word(gold, 9)},
 		{"no best tokens", ErrGolden, false, word(gold+4, 0)},

@@ -176,7 +176,7 @@ CHIPLM_INLINE void tile_strip(uint32_t inputs, const work *k, const uint8_t *cod
     const int8_t *x[MOST];
     for (uint32_t i = 0; i < inputs; i++) {
         x[i] = input(k, at + i);
-        totals[i][0] = totals[i][1] = _mm256_set1_ps(k->zero);
+        totals[i][0] = totals[i][1] = _mm256_setzero_ps();
     }
     for (uint32_t g = 0, from = 0; g < k->groups; from = k->ends[g++]) {
         __m256i sums[MOST][2];
@@ -222,7 +222,7 @@ CHIPLM_INLINE void few(uint32_t inputs, uint32_t bits, const work *k, const lane
     for (size_t half = 0; half < 2; half++) {
         __m256 total[FEW];
         for (uint32_t i = 0; i < inputs; i++) {
-            total[i] = _mm256_set1_ps(k->zero);
+            total[i] = _mm256_setzero_ps();
         }
         for (uint32_t g = 0, column = 0; g < k->groups; g++) {
             __m256i sum[FEW], high[FEW];

@@ -154,7 +154,7 @@ CHIPLM_INLINE void tile(uint32_t inputs, uint32_t strips, const work *k, const u
         x[i] = input(k, at + i);
     }
     for (uint32_t j = 0; j < inputs * strips; j++) {
-        _mm512_store_ps(totals + j * LANES, _mm512_set1_ps(k->zero));
+        _mm512_store_ps(totals + j * LANES, _mm512_setzero_ps());
     }
     for (uint32_t g = 0, from = 0; g < k->groups; from = k->ends[g++]) {
         sum_quads(inputs, strips, codes, k->strip, x, from, k->ends[g], k->starts + (size_t)at * k->groups + g, k->groups,
@@ -189,7 +189,7 @@ CHIPLM_INLINE void few(uint32_t inputs, uint32_t bits, const work *k, const lane
     __m512 total[FEW];
     for (uint32_t i = 0; i < inputs; i++) {
         x[i] = input(k, i);
-        total[i] = _mm512_set1_ps(k->zero);
+        total[i] = _mm512_setzero_ps();
     }
     for (uint32_t g = 0, column = 0; g < k->groups; g++) {
         __m512i low[FEW], high[FEW];

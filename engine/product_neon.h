@@ -58,7 +58,7 @@ CHIPLM_INLINE float32x4_t multiply_rows(const chiplm_tensor *w, const int8_t *co
                                         const int8_t *x, uint32_t runs) {
     const uint32_t columns = (w->columns + RUN - 1) / RUN * RUN; /* zeros follow on both sides */
     const uint32_t group = w->group == 0 ? columns : w->group;
-    float32x4_t total = vdupq_n_f32(-0.0f); /* -0 + x is x to the bit */
+    float32x4_t total = vdupq_n_f32(0.0f);
     for (uint32_t g = 0, c = 0; g < w->groups; g++, c += group) {
         const uint32_t n = columns - c < group ? columns - c : group;
         int32x4_t sums[LANES];

@@ -58,8 +58,7 @@ static void product_by_rows(const chiplm_product *p) {
             float acc = 0.0f;
             for (uint32_t g = 0, c = 0; g < w->groups; g++) {
                 const uint32_t end = w->columns - c < group ? w->columns : c + group;
-                const float part = (float)dot(codes + c, x + c, end - c) * scale_at(w, row * w->groups + g);
-                acc = g == 0 ? part : acc + part;
+                acc = acc + (float)dot(codes + c, x + c, end - c) * scale_at(w, row * w->groups + g);
                 c = end;
             }
             p->y[b * p->ldy + r] = acc * p->x.scales[b];

@@ -20,7 +20,6 @@ typedef struct work {
     uint32_t quads;    /* of a row in a strip */
     uint32_t *ends;    /* [groups] the quad before which each group ends */
     int32_t *starts;   /* [n, groups] what sums of codes start from */
-    float zero;        /* what sums of groups start from */
     size_t *columns;   /* [4 * quads] where the columns of a transposed matrix start that are read */
     int8_t *room;      /* [n, padded] for the codes of these columns */
     const int8_t *packed; /* room, or null: inputs are as they are */
@@ -72,7 +71,6 @@ static work begin(const chiplm_product *p) {
         .quads = (w->columns + QUAD - 1) / QUAD,
         .ends = (void *)(base + r.ends),
         .starts = (void *)(base + r.starts),
-        .zero = w->block == 0 ? -0.0f : 0.0f, /* -0 + x is x to the bit */
         .columns = (void *)(base + r.columns),
         .room = (void *)(base + r.packed),
         .padded = padded,

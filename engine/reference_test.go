@@ -43,12 +43,7 @@ func (m *testModel) product(name string, x []float32, first, rows int) []float32
 			for i := g * group; i < min((g+1)*group, w.Cols); i++ {
 				s += int32(row[i]) * int32(codes[i])
 			}
-			part := float32(float32(s) * w.Scales[(first+r)*groups+g])
-			if g == 0 {
-				acc = part
-			} else {
-				acc += part
-			}
+			acc += float32(float32(s) * w.Scales[(first+r)*groups+g])
 		}
 		y[r] = acc * sx
 	}

@@ -116,19 +116,24 @@ static uint32_t draw(const float *logits, const int32_t *order, uint32_t n, floa
     return chosen;
 }
 
-static bool is_temperature(float t) { return t >= 0.0f && chiplm_finite(t); }
+/* 0, or positive and finite; by its bits, since a processor may take a negative subnormal for -0. */
+static bool is_temperature(float t) { return chiplm_bits(t) < 0x7f800000U || chiplm_bits(t) == 0x80000000U; }
+
+/* Whether a temperature leaves anything to draw. Below this bound, where a flushed subnormal could change a weight, it
+ * counts as 0. */
+static bool is_warm(float t) { return t >= 0x1p-100f; }
 
 chiplm_status chiplm_draw(const float *logits, uint32_t n, float temperature, uint64_t *random, uint32_t *index) {
     if (!is_temperature(temperature)) {
         return CHIPLM_ERR_TEMPERATURE;
     }
-    if (logits == NULL || n == 0 || index == NULL || (random == NULL && temperature > 0.0f)) {
+    if (logits == NULL || n == 0 || index == NULL || (random == NULL && is_warm(temperature))) {
         return CHIPLM_ERR_ARGUMENT;
     }
     if (!all_finite(logits, n)) {
         return CHIPLM_ERR_NOT_FINITE;
     }
-    *index = temperature > 0.0f ? draw(logits, NULL, n, temperature, random) : 0;
+    *index = is_warm(temperature) ? draw(logits, NULL, n, temperature, random) : 0;
     return CHIPLM_OK;
 }
 
@@ -137,7 +142,7 @@ chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, 
     if (!is_temperature(temperature)) {
         return CHIPLM_ERR_TEMPERATURE;
     }
-    if (temperature == 0.0f) {
+    if (!is_warm(temperature)) {
         return chiplm_arg_max(logits, n, id);
     }
     if (random == NULL || id == NULL) {

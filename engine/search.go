@@ -5,6 +5,7 @@ import "C"
 
 import (
 	"fmt"
+	"math"
 	"unsafe"
 )
 
@@ -32,7 +33,7 @@ func (e *Engine) ForwardBest(ids []int32, search Search, k int) ([]TokenLogit, e
 	}
 	best, logits := make([]int32, k), make([]float32, k)
 	var found C.uint32_t
-	s := &C.chiplm_search{full: C.bool(search.Full), clusters: C.uint32_t(search.Clusters), margin: C.float(search.Margin)}
+	s := &C.chiplm_search{full: C.bool(search.Full), clusters: C.uint32_t(min(search.Clusters, math.MaxInt32)), margin: C.float(search.Margin)}
 	err := e.call(func(lm *C.chiplm) C.chiplm_status {
 		return C.chiplm_forward_best(lm, idsAt(ids), C.size_t(len(ids)), s, C.uint32_t(k), idsAt(best), logitsAt(logits), &found)
 	})

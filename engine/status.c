@@ -56,7 +56,8 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_GOLDEN:
         return "the golden section contradicts itself or the model; export the image again";
     case CHIPLM_ERR_ARENA:
-        return "arena or cache is too small: give chiplm_arena_bytes and chiplm_cache_bytes for the same options";
+        return "memory is too small: give an arena of chiplm_arena_bytes and a cache of chiplm_cache_bytes for the same options, and a "
+               "tensor's copy all its bytes";
     case CHIPLM_ERR_ID:
         return "a token id is outside the vocabulary: encode the text with the tokenizer of this image";
     case CHIPLM_ERR_CONTEXT:

@@ -394,6 +394,25 @@ static chiplm_status check_codes(const chiplm_tensor *t, chiplm_fault *fault) {
     return CHIPLM_OK;
 }
 
+static uint64_t count_set(chiplm_span s) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < s.bytes; i++) {
+        n += s.at[i] != 0 ? 1U : 0U;
+    }
+    return n;
+}
+
+/* Whether bytes of DATA that belong to no tensor are 0: then no others are set than those of the tensors, of which no two
+ * overlap. */
+static bool zero_between(const chiplm_image *image) {
+    uint64_t set = 0;
+    for (uint32_t i = 0; i < image->model.n_tensors; i++) {
+        const chiplm_tensor t = read_entry(image, i);
+        set += count_set(t.codes) + count_set(t.scales);
+    }
+    return set == count_set(image->data);
+}
+
 chiplm_status chiplm_check_tensors(const chiplm_image *image, chiplm_fault *fault) {
     const chiplm_model *m = &image->model;
     const uint64_t bytes = (uint64_t)m->n_tensors * CHIPLM_TENSOR_BYTES;
@@ -405,6 +424,9 @@ chiplm_status chiplm_check_tensors(const chiplm_image *image, chiplm_fault *faul
         if (status != CHIPLM_OK) {
             return status;
         }
+    }
+    if (!zero_between(image)) {
+        return chiplm_fail(fault, CHIPLM_ERR_RESERVED, "DATA: bytes between the tensors", 0, 0);
     }
     for (uint32_t i = 0; i < m->n_tensors; i++) {
         const chiplm_tensor t = read_entry(image, i);

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,6 +78,54 @@ func TestDigestIsTheSameEveryWay(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestScaleOfZero gives rows with codes the scale 0, as only a hostile image does. Where the sum is negative, the product of
+// the first group is -0, which added to the +0 that a row starts from is +0, in every kernel.
+func TestScaleOfZero(t *testing.T) {
+	for _, byRows := range []bool{false, true} {
+		cfg := shape(90, 72, 1, 2, 80, 12, 0, 0)
+		cfg.Quant.Weights.Group = 32
+		m := newTestModel(t, cfg, 13)
+		m.byRows = byRows
+		for _, q := range m.matrices {
+			for i := range q.Scales {
+				if i/3%4 < 2 {
+					q.Scales[i] = 0
+				}
+			}
+		}
+		m.cluster(t, 5)
+		ids := randomIDs(cfg.ContextLength, cfg.VocabSize, 3)
+		logits := m.forward(ids)
+		want, last := referenceDigest(ids, logits, cfg.VocabSize), logits[len(logits)-cfg.VocabSize:]
+		if !slices.Contains(last, 0) {
+			t.Fatal("no logit is 0")
+		}
+		im := openTest(t, m.image(t, ids[:1]).bytes)
+		for _, opt := range ways() {
+			e, err := New(im, opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, pieces := range splits(len(ids)) {
+				if got := digestOf(t, e, ids, pieces); got != want {
+					t.Fatalf("%v, pieces %v: digest %#x, the reference has %#x: %s", opt, pieces, got, want, explain(t, m, e, ids, pieces))
+				}
+			}
+			for _, search := range []Search{im.Certified(), {Full: true}, {Margin: 0}} {
+				e.Reset()
+				best, err := e.ForwardBest(ids, search, cfg.VocabSize)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameChoices(t, fmt.Sprintf("%v, %+v", opt, search), best, referenceTop(last, cfg.VocabSize))
+			}
+			if err := e.Close(); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 }

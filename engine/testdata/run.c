@@ -60,7 +60,9 @@ static void **bind_copies(chiplm *lm, const chiplm_image *image) {
             copies[2 * i + 1] = aligned(t.scales.bytes);
             memcpy(copies[2 * i + 1], t.scales.at, t.scales.bytes);
         }
-        if (chiplm_bind_tensor(lm, i, copies[2 * i], copies[2 * i + 1]) != CHIPLM_OK) {
+        const chiplm_span codes = {copies[2 * i], t.codes.bytes};
+        const chiplm_span scales = {copies[2 * i + 1], t.scales.bytes};
+        if (chiplm_bind_tensor(lm, i, codes, scales) != CHIPLM_OK) {
             exit(2);
         }
     }

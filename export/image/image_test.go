@@ -361,10 +361,6 @@ func TestRefusals(t *testing.T) {
 func TestInnerChecksums(t *testing.T) {
 	m, _ := testModel(tiny(), 4)
 	good := encode(t, m)
-	sealFile := func(b []byte) {
-		le.PutUint32(b[28:], 0)
-		le.PutUint32(b[28:], crc32.ChecksumIEEE(b))
-	}
 	b := bytes.Clone(good)
 	b[HeaderBytes+4] ^= 1
 	sealFile(b)
@@ -456,7 +452,6 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// Changes of a good image, sealed again so that they reach past the checksums.
 // addHead gives a model the tensors of a clustered head, with bounds that are well formed and say nothing.
 func addHead(m *Model, n int) {
 	v, d := m.Sizes.VocabSize, m.Sizes.DModel
@@ -533,6 +528,7 @@ func TestClusterDataIsChecked(t *testing.T) {
 	}
 }
 
+// FuzzSealed changes a good image and seals it again, so that the changes reach past the checksums.
 func FuzzSealed(f *testing.F) {
 	m, _ := testModel(tiny(), 8)
 	addHead(m, 5)
