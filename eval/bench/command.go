@@ -65,7 +65,7 @@ checkpoint of all runs. The environment variable CHIPLM_SIMD chooses the instruc
 		},
 	}
 	f := cmd.Flags()
-	f.IntSliceVar(&o.Threads, "threads", []int{1, 2}, "numbers of threads to measure with")
+	f.IntSliceVar(&o.Threads, "threads", []int{1}, "numbers of threads that share a sequence; on a busy machine more than one waits for cores")
 	f.IntVar(&o.Tokens, "tokens", 800, "read about `N` tokens of text in each round")
 	f.DurationVar(&o.Time, "time", 600*time.Millisecond, "measure each figure for at least so long")
 	f.StringVar(&stories, "stories", "", "a `file` of stories to read (default: those that the model writes)")
