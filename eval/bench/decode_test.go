@@ -196,7 +196,7 @@ func TestOwnText(t *testing.T) {
 
 func TestTable(t *testing.T) {
 	for text, want := range map[string][]string{
-		sizes: {"silent at a token", "\ndecode      1   needed", "\nprompt     32      all  100.0 %", "  1 thread    weights"},
+		sizes: {"silent at a token", "\ndecode      1   needed", "\nprompt     32      all  100.0 %", "  1 thread"},
 		strings.Replace(sizes, "ple_dim: 8", "activation: swiglu", 1): {"\nprompt      8      all"},
 	} {
 		out, err := decode(t, t.Context(), model(t, text), "--stories", stories(t))
