@@ -2,7 +2,8 @@
 # make test   every test
 # make arm64  the tests of the arithmetic on arm64, cross-compiled and run by QEMU (Linux on another processor)
 # make xtensa the C core on 32-bit Xtensa, the chip's family of processors, compiled and run the same way (Linux)
-# make fuzz   the C core fed with hostile images and hostile calls by libFuzzer, under sanitizers: RUNS of each. Needs clang
+# make fuzz   the C core fed with hostile images and hostile calls by libFuzzer, under sanitizers: RUNS of each; of images that
+#             are accepted one in EVERY is run, in all ways. Needs clang
 # make lint   gofmt, go vet, staticcheck
 # make bench  Go benchmarks of every room
 # make bench-torch   training speed against PyTorch, which it installs under build/: see bench/README.md
@@ -16,6 +17,7 @@ ARM64 = CGO_ENABLED=1 GOOS=linux GOARCH=arm64 CC=aarch64-linux-gnu-gcc \
 FUZZ = build/fuzz
 HOSTILE = engine/testdata/hostile
 RUNS = 200000
+EVERY = 1
 SANITIZED = clang -std=c11 -ffp-contract=off -O2 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 
 .PHONY: setup build test arm64 xtensa fuzz lint demo bench bench-torch
@@ -55,10 +57,10 @@ fuzz:
 	@$(SANITIZED) -fsanitize=fuzzer -DHOSTILE_CALLS $(HOSTILE)/fuzzer.c $(FUZZ)/hostile/*.o $(FUZZ)/core/*.o -lm -o $(FUZZ)/feed-calls
 	@for kind in images calls; do \
 		echo "$(RUNS) runs of hostile $$kind; $(FUZZ)/$$kind.log tells how far they are"; \
-		CHIPLM_FUZZ_SEEDS=$(FUZZ)/seeds $(FUZZ)/feed-$$kind -runs=$(RUNS) -max_len=16384 -len_control=0 -mutate_depth=1 \
+		CHIPLM_FUZZ_EVERY=$(EVERY) CHIPLM_FUZZ_SEEDS=$(FUZZ)/seeds $(FUZZ)/feed-$$kind -runs=$(RUNS) -max_len=16384 -len_control=0 -mutate_depth=1 \
 			-entropic=0 -use_counters=0 -timeout=20 -artifact_prefix=$(FUZZ)/ $(FUZZ)/$$kind $$([ $$kind = calls ] || echo $(FUZZ)/seeds) \
 			2>$(FUZZ)/$$kind.log || { tail -n 60 $(FUZZ)/$$kind.log; exit 1; }; \
-		grep DONE $(FUZZ)/$$kind.log; \
+		grep -a DONE $(FUZZ)/$$kind.log; \
 	done
 
 lint: setup
