@@ -348,8 +348,8 @@ chiplm_status chiplm_arg_max(const float *logits, uint32_t n, int32_t *id);
 /* Writes the ids of the k largest of n logits to order, ordered by logit down, then id up; 1 <= k <= n. */
 chiplm_status chiplm_top(const float *logits, uint32_t n, uint32_t k, int32_t *order);
 
-/* Draws an id. temperature 0, or below 2^-100, is arg-max and leaves the random state alone. k: only the k best may be drawn; 0 or more
- * than n: all. order is scratch for min(k, n) ids. random is the state of splitmix64: any value starts a sequence. */
+/* Draws an id. temperature 0, or below 2^-100, is arg-max and leaves the random state alone. k: only the k best may be
+ * drawn; 0 or more than n: all. order is scratch for min(k, n) ids. random is the state of splitmix64: any value starts a sequence. */
 chiplm_status chiplm_sample(const float *logits, uint32_t n, float temperature, uint32_t k, uint64_t *random,
                             int32_t *order, int32_t *id);
 
