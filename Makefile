@@ -52,14 +52,14 @@ fuzz:
 	@mkdir -p $(addprefix $(FUZZ)/,seeds core hostile images calls)
 	@CHIPLM_FUZZ_SEEDS=$(CURDIR)/$(FUZZ)/seeds go test -tags noblas -count=1 -run '^TestWriteSeeds$$' ./engine >/dev/null
 	@cd $(FUZZ)/core && $(SANITIZED) -fsanitize=fuzzer-no-link -fno-sanitize-coverage=trace-cmp -c $(CURDIR)/engine/*.c
-	@cd $(FUZZ)/hostile && clang -std=c11 -O2 -g -c $(filter-out %/fuzzer.c %/replay.c,$(wildcard $(CURDIR)/$(HOSTILE)/*.c))
+	@cd $(FUZZ)/hostile && clang -std=c11 -O2 -g -DHOSTILE_POISON -c $(filter-out %/fuzzer.c %/replay.c,$(wildcard $(CURDIR)/$(HOSTILE)/*.c))
 	@$(SANITIZED) -fsanitize=fuzzer $(HOSTILE)/fuzzer.c $(FUZZ)/hostile/*.o $(FUZZ)/core/*.o -lm -o $(FUZZ)/feed-images
 	@$(SANITIZED) -fsanitize=fuzzer -DHOSTILE_CALLS $(HOSTILE)/fuzzer.c $(FUZZ)/hostile/*.o $(FUZZ)/core/*.o -lm -o $(FUZZ)/feed-calls
 	@for kind in images calls; do \
 		echo "$(RUNS) runs of hostile $$kind; $(FUZZ)/$$kind.log tells how far they are"; \
 		CHIPLM_FUZZ_EVERY=$(EVERY) CHIPLM_FUZZ_SEEDS=$(FUZZ)/seeds $(FUZZ)/feed-$$kind -runs=$(RUNS) -max_len=16384 -len_control=0 -mutate_depth=1 \
 			-entropic=0 -use_counters=0 -timeout=20 -artifact_prefix=$(FUZZ)/ $(FUZZ)/$$kind $$([ $$kind = calls ] || echo $(FUZZ)/seeds) \
-			2>$(FUZZ)/$$kind.log || { tail -n 60 $(FUZZ)/$$kind.log; exit 1; }; \
+			2>$(FUZZ)/$$kind.log || { tail -n 120 $(FUZZ)/$$kind.log; exit 1; }; \
 		grep -a DONE $(FUZZ)/$$kind.log; \
 	done
 

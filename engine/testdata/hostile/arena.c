@@ -4,18 +4,20 @@
 
 #include "hostile.h"
 
-#if defined(__SANITIZE_ADDRESS__)
-#define POISONS 1
+/* HOSTILE_POISON tells files that are compiled without the sanitizer that the engine has it. */
+#if defined(__SANITIZE_ADDRESS__) && !defined(HOSTILE_POISON)
+#define HOSTILE_POISON
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define POISONS 1
+#if __has_feature(address_sanitizer) && !defined(HOSTILE_POISON)
+#define HOSTILE_POISON
 #endif
 #endif
 
-#ifdef POISONS
+#ifdef HOSTILE_POISON
 #include <sanitizer/asan_interface.h>
+static void poison(const void *at, size_t bytes) { __asan_poison_memory_region(at, bytes); }
 #else
-#define ASAN_POISON_MEMORY_REGION(at, bytes) ((void)(at), (void)(bytes))
+static void poison(const void *at, size_t bytes) { (void)at, (void)bytes; }
 #endif
 
 void hostile_check_arena(const chiplm *lm) {
@@ -64,7 +66,7 @@ void hostile_check_arena(const chiplm *lm) {
     enum { PARTS = sizeof parts / sizeof parts[0] };
     for (size_t i = 0; i < PARTS; i++) {
         const uint8_t *end = (const uint8_t *)parts[i].at + parts[i].count * parts[i].bytes;
-        ASAN_POISON_MEMORY_REGION(end, (64 - (uintptr_t)end % 64) % 64);
+        poison(end, (64 - (uintptr_t)end % 64) % 64);
         for (size_t j = 0; j < PARTS; j++) {
             WANT(i == j || parts[i].count == 0 || parts[j].count == 0 || (const uint8_t *)parts[j].at < (const uint8_t *)parts[i].at ||
                      (const uint8_t *)parts[j].at >= end,

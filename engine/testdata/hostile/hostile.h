@@ -88,6 +88,7 @@ void *hostile_read_file(const char *path, size_t *size);
 
 /* Counts an image, or a call, by its status; hostile_summary prints the counts. */
 void hostile_count(chiplm_status status);
+void hostile_count_positions(uint64_t n); /* of accepted images, run and compared */
 void hostile_summary(const char *what);
 
 #endif

@@ -305,6 +305,7 @@ static void run_all(const chiplm_image *image) {
             run(&t, &ways[i]);
         }
     }
+    hostile_count_positions(t.good);
     if (t.good > 0) {
         draw(&t);
     }

@@ -49,6 +49,7 @@ void *hostile_read_file(const char *path, size_t *size) {
 /* ----------------------------------------------------------------------------------------------------------- counts */
 
 static uint64_t counts[CHIPLM_STATUS_COUNT];
+static uint64_t positions;
 static struct timespec first;
 
 void hostile_count(chiplm_status status) {
@@ -58,6 +59,8 @@ void hostile_count(chiplm_status status) {
     WANT(status < CHIPLM_STATUS_COUNT, "status %d", (int)status);
     counts[status]++;
 }
+
+void hostile_count_positions(uint64_t n) { positions += n; }
 
 void hostile_summary(const char *what) {
     struct timespec now = {0};
@@ -72,6 +75,9 @@ void hostile_summary(const char *what) {
     const double seconds = (double)(now.tv_sec - first.tv_sec) + (double)(now.tv_nsec - first.tv_nsec) * 1e-9;
     printf("%s: %llu cases, %llu accepted (%.1f %%), %.1f s\n", what, (unsigned long long)cases, (unsigned long long)counts[CHIPLM_OK],
            100.0 * (double)counts[CHIPLM_OK] / (double)cases, seconds);
+    if (positions > 0) {
+        printf("%llu positions with finite logits, compared in every way\n", (unsigned long long)positions);
+    }
     for (unsigned i = 1; i < CHIPLM_STATUS_COUNT; i++) {
         if (counts[i] > 0) {
             printf("status %u: %llu (%s)\n", i, (unsigned long long)counts[i], chiplm_status_text((chiplm_status)i));
