@@ -1,20 +1,29 @@
 /* The k best of many candidates, in a heap of k places. */
-#include "head.h"
+#include "best.h"
 
 /* Whether the candidate at a comes before that at b: logit down, id up. */
 static bool before(const chiplm_best *best, uint32_t a, uint32_t b) {
-    const float x = best->logits[a];
-    const float y = best->logits[b];
+    const float x = chiplm_best_logit(best, a);
+    const float y = chiplm_best_logit(best, b);
     return x > y || (x == y && best->ids[a] < best->ids[b]);
 }
 
 static void swap(chiplm_best *best, uint32_t a, uint32_t b) {
     const int32_t id = best->ids[a];
-    const float logit = best->logits[a];
     best->ids[a] = best->ids[b];
-    best->logits[a] = best->logits[b];
     best->ids[b] = id;
-    best->logits[b] = logit;
+    if (best->logits != NULL) {
+        const float logit = best->logits[a];
+        best->logits[a] = best->logits[b];
+        best->logits[b] = logit;
+    }
+}
+
+static void put(chiplm_best *best, uint32_t at, int32_t id, float logit) {
+    best->ids[at] = id;
+    if (best->logits != NULL) {
+        best->logits[at] = logit;
+    }
 }
 
 /* Restores the heap of the first n candidates, of which the first may be misplaced. */
@@ -35,19 +44,17 @@ static void sift(chiplm_best *best, uint32_t n) {
     }
 }
 
-void chiplm_best_offer(chiplm_best *best, int32_t id, float logit) {
-    if (best->n < best->k) { /* rises from the end */
-        uint32_t at = best->n++;
-        best->ids[at] = id;
-        best->logits[at] = logit;
-        while (at > 0 && before(best, (at - 1) / 2, at)) {
-            swap(best, at, (at - 1) / 2);
-            at = (at - 1) / 2;
-        }
-    } else if (logit > best->logits[0] || (logit == best->logits[0] && id < best->ids[0])) {
-        best->ids[0] = id;
-        best->logits[0] = logit;
+void chiplm_best_take(chiplm_best *best, int32_t id, float logit) {
+    if (best->n == best->k) { /* in place of the last in order */
+        put(best, 0, id, logit);
         sift(best, best->n);
+        return;
+    }
+    uint32_t at = best->n++; /* rises from the end */
+    put(best, at, id, logit);
+    while (at > 0 && before(best, (at - 1) / 2, at)) {
+        swap(best, at, (at - 1) / 2);
+        at = (at - 1) / 2;
     }
 }
 

@@ -53,11 +53,11 @@ static const float *gain(chiplm *lm, const chiplm_tensor *norm) {
     return floats(norm);
 }
 
-/* h = rmsnorm(x, norm) over the block. */
-static void normalise(chiplm *lm, const chiplm_tensor *norm, uint32_t n) {
+/* h = rmsnorm(x, norm) for the positions first..n-1 of the block. */
+static void normalise(chiplm *lm, const chiplm_tensor *norm, uint32_t first, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
     const float *g = gain(lm, norm);
-    for (uint32_t b = 0; b < n; b++) {
+    for (uint32_t b = first; b < n; b++) {
         const size_t at = (size_t)b * m->d_model;
         lm->kernels->rmsnorm(lm->x + at, g, m->d_model, m->norm_eps, lm->h + at);
     }
@@ -175,7 +175,7 @@ static void attention(chiplm *lm, uint32_t l, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
     const chiplm_layer *layer = &lm->layers[l];
     const uint32_t d = m->d_model;
-    normalise(lm, layer->attention_norm, n);
+    normalise(lm, layer->attention_norm, 0, n);
     quantise(lm, lm->h, d, d, lm->all, n);
     chiplm_multiply(lm, layer->qkv, 0, 3 * d, lm->all, n, lm->wide, lm->wide_columns);
     trace(lm, (int32_t)l, "qkv", lm->wide, lm->wide_columns, 3 * d, n);
@@ -196,7 +196,7 @@ static void attention(chiplm *lm, uint32_t l, uint32_t n) {
 
 void chiplm_prepare_head(chiplm *lm, uint32_t first, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
-    normalise(lm, lm->output_norm, n);
+    normalise(lm, lm->output_norm, first, n);
     trace_some(lm, -1, "output_norm", lm->h, m->d_model, m->d_model, lm->all + first, n - first);
     quantise(lm, lm->h, m->d_model, m->d_model, lm->all + first, n - first);
     /* Row b of a product's output belongs to position b of the block, row b - first of logits. Inputs are moved down
@@ -341,7 +341,7 @@ static void route(chiplm *lm, uint32_t l, uint32_t n) {
 
 static void feed_forward(chiplm *lm, uint32_t l, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
-    normalise(lm, lm->layers[l].ffn_norm, n);
+    normalise(lm, lm->layers[l].ffn_norm, 0, n);
     quantise(lm, lm->h, m->d_model, m->d_model, lm->all, n);
     if (m->experts == 1) {
         expert(lm, l, 0, lm->all, n);

@@ -1,4 +1,5 @@
 /* From logits to an id or a score: docs/numerics.md, sections "Score" and "Sampling". */
+#include "best.h"
 #include "kernels.h"
 #include "numerics.h"
 
@@ -29,31 +30,6 @@ chiplm_status chiplm_arg_max(const float *logits, uint32_t n, int32_t *id) {
 
 /* --------------------------------------------------------------------------------------------------------- the best */
 
-/* Whether a comes before b: logit down, id up. */
-static bool before(const float *logits, int32_t a, int32_t b) {
-    return logits[a] > logits[b] || (logits[a] == logits[b] && a < b);
-}
-
-/* Restores a heap whose first element may be misplaced; the last in order is on top. */
-static void sift(const float *logits, int32_t *heap, uint32_t n, uint32_t at) {
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= n) {
-            return;
-        }
-        if (child + 1 < n && before(logits, heap[child], heap[child + 1])) {
-            child++;
-        }
-        if (!before(logits, heap[at], heap[child])) {
-            return;
-        }
-        const int32_t swap = heap[at];
-        heap[at] = heap[child];
-        heap[child] = swap;
-        at = child;
-    }
-}
-
 chiplm_status chiplm_top(const float *logits, uint32_t n, uint32_t k, int32_t *order) {
     if (logits == NULL || n > INT32_MAX || k == 0 || k > n || order == NULL) {
         return CHIPLM_ERR_ARGUMENT;
@@ -61,24 +37,13 @@ chiplm_status chiplm_top(const float *logits, uint32_t n, uint32_t k, int32_t *o
     if (!all_finite(logits, n)) {
         return CHIPLM_ERR_NOT_FINITE;
     }
-    for (uint32_t i = 0; i < k; i++) {
-        order[i] = (int32_t)i;
-    }
-    for (uint32_t i = k / 2; i-- > 0;) {
-        sift(logits, order, k, i);
-    }
-    for (uint32_t i = k; i < n; i++) {
-        if (before(logits, (int32_t)i, order[0])) {
-            order[0] = (int32_t)i;
-            sift(logits, order, k, 0);
+    chiplm_best best = {.ids = order, .all = logits, .k = k};
+    for (uint32_t i = 0; i < n; i++) {
+        if (i < k || logits[i] > logits[order[0]]) { /* ids ascend: an equal logit comes later in order */
+            chiplm_best_take(&best, (int32_t)i, logits[i]);
         }
     }
-    for (uint32_t end = k; end-- > 1;) { /* heap sort: the last in order goes to the end */
-        const int32_t swap = order[0];
-        order[0] = order[end];
-        order[end] = swap;
-        sift(logits, order, end, 0);
-    }
+    chiplm_best_sort(&best);
     return CHIPLM_OK;
 }
 

@@ -2,11 +2,10 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/chiplm/chiplm/data"
@@ -60,7 +59,7 @@ type headMeter struct {
 	full    [][][]engine.TokenLogit // of each window and position, the best tokens of the full head
 	report  *HeadReport
 	step    func(done int64)
-	done    atomic.Int64
+	done    int64
 }
 
 // measureHead measures the head of a clustered image on the first whole stories that hold at least that many positions.
@@ -86,6 +85,10 @@ func measureHead(ctx context.Context, s *subject, corpus data.Corpus, tokens int
 		if err != nil {
 			return nil, err
 		}
+		if certain.Agreement < 1 {
+			return nil, fmt.Errorf("%s: the certified search misses some of the best %d tokens (agreement %v): the bounds in the image are wrong; export it again",
+				s.path, k, certain.Agreement)
+		}
 		fixed, err := m.fixed(ctx, k)
 		if err != nil {
 			return nil, err
@@ -97,10 +100,6 @@ func measureHead(ctx context.Context, s *subject, corpus data.Corpus, tokens int
 				return nil, err
 			}
 			r.Ways = append(r.Ways, w)
-		}
-		if certain.Agreement < 1 {
-			return nil, fmt.Errorf("%s: the certified search misses some of the best %d tokens (agreement %v): the bounds in the image are wrong; export it again",
-				s.path, k, certain.Agreement)
 		}
 		more := certain.Bytes - fixed.Bytes
 		r.Costs = append(r.Costs, Cost{Best: k, Bytes: more, ShareOfToken: more / float64(r.Token)})
@@ -173,62 +172,44 @@ func (m *headMeter) fixed(ctx context.Context, best int) (Way, error) {
 
 // run goes over all windows in one way. The first run must be full: the others are compared with it.
 func (m *headMeter) run(ctx context.Context, way Way, search engine.Search) (Way, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var mu sync.Mutex
 	var agree int64
 	var reads engine.Reads
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range max(1, min(m.workers, len(m.windows))) {
-		wg.Go(func() {
-			e, err := engine.New(m.s.image, engine.Options{Batch: 1})
-			if err != nil {
-				cancel(err)
-				return
-			}
-			defer e.Close()
-			for i := range next {
-				n, err := m.window(e, i, way, search)
-				if err != nil {
-					cancel(err)
-					return
-				}
-				mu.Lock()
-				agree += n
-				mu.Unlock()
-				m.step(m.done.Add(int64(len(m.windows[i]))))
-			}
-			r, err := e.Reads()
-			if err != nil {
-				cancel(err)
-				return
-			}
-			mu.Lock()
-			reads.Add(r)
-			mu.Unlock()
-		})
-	}
-feed:
-	for i := range m.windows {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
+	err := share(ctx, len(m.windows), m.workers, func() (*worker, error) {
+		e, err := engine.New(m.s.image, engine.Options{Batch: 1})
+		if err != nil {
+			return nil, err
 		}
-	}
-	close(next)
-	wg.Wait()
-	if ctx.Err() != nil {
-		return way, context.Cause(ctx)
+		var found int64
+		return &worker{
+			do: func(i int) error {
+				n, err := m.window(e, i, way, search)
+				found += n
+				return err
+			},
+			tell: func(i int) {
+				agree += found
+				found = 0
+				m.done += int64(len(m.windows[i]))
+				m.step(m.done)
+			},
+			end: func() error {
+				r, err := e.Reads()
+				if err == nil {
+					reads.Add(r)
+				}
+				return errors.Join(err, e.Close())
+			},
+		}, nil
+	})
+	if err != nil {
+		return way, err
 	}
 	n := float64(m.report.Positions)
 	way.Agreement = float64(agree) / n
 	way.Rows = float64(reads.SearchedRows) / n
 	bytes := reads.SearchedRows * m.report.RowBytes
 	for i, t := range m.s.image.Tensors() {
-		switch t.Name {
-		case image.HeadRotation, image.HeadBounds, image.HeadBlocks0, image.HeadBlocks1, image.HeadOrder:
+		if image.OfClusters(t.Name) {
 			bytes += reads.Tensors[i]
 		}
 	}

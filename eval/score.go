@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync"
 
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/windows"
@@ -36,45 +35,25 @@ type storyNats struct {
 func scoreStories(ctx context.Context, stories *Stories, tok *bpe.Tokenizer, contextLength, workers int,
 	newScorer func() (scorer, error), progress func(bytes int)) (Score, error) {
 
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	prices := make([]storyNats, len(stories.texts))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	var report sync.Mutex
-	for range max(1, min(workers, len(stories.texts))) {
-		wg.Go(func() {
-			s, err := newScorer()
-			if err != nil {
-				cancel(err)
-				return
-			}
-			for i := range next {
-				if prices[i], err = priceStory(s, stories.texts[i], tok, contextLength); err != nil {
-					cancel(fmt.Errorf("story %d of %s: %w", i+1, stories.Path, err))
-					break
-				}
-				report.Lock()
-				progress(len(stories.texts[i]))
-				report.Unlock()
-			}
-			if err := s.close(); err != nil {
-				cancel(err)
-			}
-		})
-	}
-feed:
-	for i := range stories.texts {
-		select {
-		case next <- i:
-		case <-ctx.Done():
-			break feed
+	err := share(ctx, len(stories.texts), workers, func() (*worker, error) {
+		s, err := newScorer()
+		if err != nil {
+			return nil, err
 		}
-	}
-	close(next)
-	wg.Wait()
-	if ctx.Err() != nil {
-		return Score{}, context.Cause(ctx)
+		return &worker{
+			do: func(i int) (err error) {
+				if prices[i], err = priceStory(s, stories.texts[i], tok, contextLength); err != nil {
+					return fmt.Errorf("story %d of %s: %w", i+1, stories.Path, err)
+				}
+				return nil
+			},
+			tell: func(i int) { progress(len(stories.texts[i])) },
+			end:  s.close,
+		}, nil
+	})
+	if err != nil {
+		return Score{}, err
 	}
 
 	var sum storyNats

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
@@ -43,6 +42,7 @@ func openWith(ctx context.Context, name, root string, notes io.Writer, opt expor
 	if err != nil {
 		return nil, err
 	}
+	path = export.ImageAt(path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -50,15 +50,7 @@ func openWith(ctx context.Context, name, root string, notes io.Writer, opt expor
 	if !info.IsDir() {
 		return openImage(path)
 	}
-	if image := filepath.Join(path, export.ImageFile); exists(image) {
-		return openImage(image)
-	}
 	return openCheckpoint(ctx, path, notes, opt)
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 func openImage(path string) (*subject, error) {

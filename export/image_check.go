@@ -41,7 +41,7 @@ status is 1 otherwise.`,
 		Example: "  chiplm image check exports/combo-esp32s3/model.clm",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := checkFile(imageAt(args[0]))
+			r, err := checkFile(ImageAt(args[0]))
 			if err != nil {
 				return err
 			}

@@ -7,19 +7,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// imageAt is the image that a user names: a file, or the one in a folder that export wrote.
-func imageAt(path string) string {
+// ImageAt is the image that a user names: a file, or the one in a folder that export wrote. Any other path is returned as it
+// is.
+func ImageAt(path string) string {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		if in := filepath.Join(path, ImageFile); fileExists(in) {
+		in := filepath.Join(path, ImageFile)
+		if _, err := os.Stat(in); err == nil {
 			return in
 		}
 	}
 	return path
-}
-
-func fileExists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }
 
 // ImageCommand is `chiplm image`: it looks into image files.

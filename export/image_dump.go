@@ -48,12 +48,12 @@ base64.`,
 			case 0:
 				return nil, cobra.ShellCompDirectiveDefault // a file
 			case 1:
-				return namesIn(imageAt(args[0])), cobra.ShellCompDirectiveNoFileComp
+				return namesIn(ImageAt(args[0])), cobra.ShellCompDirectiveNoFileComp
 			}
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := image.Open(imageAt(args[0]))
+			f, err := image.Open(ImageAt(args[0]))
 			if err != nil {
 				return err
 			}

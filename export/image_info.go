@@ -65,11 +65,11 @@ damaged.`,
 		Example: "  chiplm image info exports/combo-esp32s3/model.clm",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f, err := image.Open(imageAt(args[0]))
+			f, err := image.Open(ImageAt(args[0]))
 			if err != nil {
 				return err
 			}
-			info, err := describe(imageAt(args[0]), f)
+			info, err := describe(ImageAt(args[0]), f)
 			if err != nil {
 				return err
 			}

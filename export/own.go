@@ -10,7 +10,6 @@ import (
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/clusters"
 	"github.com/chiplm/chiplm/export/placement"
-	"github.com/chiplm/chiplm/qat"
 )
 
 const (
@@ -62,8 +61,7 @@ func neuronsOf(c *configs.Config, reads *engine.Reads) []placement.Neurons {
 	}
 	for i, t := range c.Budget().Tensors {
 		if l, part := configs.SplitTensor(t.Name); part == configs.Down && t.Block > 0 {
-			column := t.Codes * int64(t.Block) / int64(t.Rows()*t.Cols())
-			group := t.Scales * int64(t.Block) / int64(t.Rows()*qat.Groups(t.Quant, t.Cols()))
+			column, group := placement.ColumnBytes(t)
 			out[l].Groups = (reads.Tensors[i] - out[l].Down*column) / group
 		}
 	}

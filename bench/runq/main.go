@@ -11,32 +11,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/chiplm/chiplm/bench/comparison"
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/train/bench"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the program at once
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "runq:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "runq:", err)
-		os.Exit(1)
-	}
-}
-
-var errUsage = errors.New("see --help")
+func main() { comparison.Main("runq", run) }
 
 // list is a flag that may be given several times.
 type list []string
@@ -60,17 +44,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	rounds := f.Int("rounds", 5, "times everyone runs, in turn; figures are medians")
 	seconds := f.Float64("seconds", 0.5, "`time` that each entrant decodes in a round, at least")
 	asJSON := f.Bool("json", false, "print one JSON object")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage // the flag package has said what is wrong
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: %w", f.Arg(0), errUsage)
+	if err := comparison.Parse(f, args); err != nil {
+		return err
 	}
 	if *rounds < 1 || !(*seconds > 0 && *seconds <= 3600) {
-		return fmt.Errorf("--rounds %d --seconds %g: give 1 round or more, and up to 3600 seconds: %w", *rounds, *seconds, errUsage)
+		return fmt.Errorf("--rounds %d --seconds %g: give 1 round or more, and up to 3600 seconds: %w", *rounds, *seconds, comparison.ErrUsage)
 	}
 	chosen, err := choose(*shapes)
 	if err != nil {
@@ -81,7 +59,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return err
 	}
 	if len(chosen) == 0 && *model == "" {
-		return fmt.Errorf("nothing to compare: give --model or --shapes: %w", errUsage)
+		return fmt.Errorf("nothing to compare: give --model or --shapes: %w", comparison.ErrUsage)
 	}
 
 	var user *decoder
@@ -140,7 +118,7 @@ func choose(names string) (chosen []Shape, err error) {
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.Index(shapeNames(), strings.TrimSpace(name))
 		if i < 0 {
-			return nil, fmt.Errorf("--shapes %q: there is no shape %q; give some of %s: %w", names, name, strings.Join(shapeNames(), ","), errUsage)
+			return nil, fmt.Errorf("--shapes %q: there is no shape %q; give some of %s: %w", names, name, strings.Join(shapeNames(), ","), comparison.ErrUsage)
 		}
 		if !slices.Contains(chosen, builtin[i]) {
 			chosen = append(chosen, builtin[i])

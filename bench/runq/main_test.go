@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chiplm/chiplm/bench/comparison"
+
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/export"
@@ -144,7 +146,7 @@ func TestUsage(t *testing.T) {
 	for _, line := range []string{"", "--runq " + path + " --shapes=", "--runq " + path + " --shapes combo,15T",
 		"--runq " + path + " --rounds 0", "--runq " + path + " --seconds 0", "--runq " + path + " --seconds NaN", "more",
 		"--runq " + path + " --runq-flags-note a --runq-flags-note b", "--frobnicate"} {
-		if err := run(t.Context(), strings.Fields(line), io.Discard, io.Discard); !errors.Is(err, errUsage) {
+		if err := run(t.Context(), strings.Fields(line), io.Discard, io.Discard); !errors.Is(err, comparison.ErrUsage) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/chiplm/chiplm/bench/comparison"
 )
 
 // Opponent is one build of runq.
@@ -94,11 +96,11 @@ func readIDs(text string) ([]int32, error) {
 // opponents joins the paths and notes of a command line.
 func opponents(paths, notes []string) ([]Opponent, error) {
 	if len(paths) == 0 {
-		return nil, fmt.Errorf("--runq is missing: name a program built from llama2.c's runq.c, see bench/README.md: %w", errUsage)
+		return nil, fmt.Errorf("--runq is missing: name a program built from llama2.c's runq.c, see bench/README.md: %w", comparison.ErrUsage)
 	}
 	if len(notes) > len(paths) {
 		return nil, fmt.Errorf("--runq-flags-note is given %d times and --runq %d times: give one note for each program: %w",
-			len(notes), len(paths), errUsage)
+			len(notes), len(paths), comparison.ErrUsage)
 	}
 	var all []Opponent
 	seen := map[string]bool{}

@@ -10,33 +10,17 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 
+	"github.com/chiplm/chiplm/bench/comparison"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/jsonout"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop) // the second signal ends the program at once
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "torch:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "torch:", err)
-		os.Exit(1)
-	}
-}
-
-var errUsage = errors.New("see --help")
+func main() { comparison.Main("torch", run) }
 
 // run executes one command line.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
@@ -56,14 +40,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	rounds := f.Int("rounds", 3, "times everyone runs, in turn; figures are medians")
 	steps := f.Int("steps", 5, "optimiser steps timed in each run")
 	asJSON := f.Bool("json", false, "print one JSON object")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage // the flag package has said what is wrong
-	}
-	if f.NArg() > 0 {
-		return fmt.Errorf("unexpected argument %q: %w", f.Arg(0), errUsage)
+	if err := comparison.Parse(f, args); err != nil {
+		return err
 	}
 	threadList, err := numbers("threads", *threads)
 	if err != nil {
@@ -76,11 +54,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	waitList := strings.Split(*wait, ",")
 	for _, policy := range waitList {
 		if policy != "passive" && policy != "active" {
-			return fmt.Errorf("--omp-wait %q: give passive, active or both with a comma between: %w", *wait, errUsage)
+			return fmt.Errorf("--omp-wait %q: give passive, active or both with a comma between: %w", *wait, comparison.ErrUsage)
 		}
 	}
 	if *rounds < 1 || *steps < 1 {
-		return fmt.Errorf("--rounds %d --steps %d: give 1 or more of both: %w", *rounds, *steps, errUsage)
+		return fmt.Errorf("--rounds %d --steps %d: give 1 or more of both: %w", *rounds, *steps, comparison.ErrUsage)
 	}
 
 	cfg, err := configs.Load(*config)
@@ -133,7 +111,7 @@ func numbers(name, text string) ([]int, error) {
 	for _, field := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(field))
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("--%s %q: give numbers from 1 with commas between, such as 1,2: %w", name, text, errUsage)
+			return nil, fmt.Errorf("--%s %q: give numbers from 1 with commas between, such as 1,2: %w", name, text, comparison.ErrUsage)
 		}
 		all = append(all, n)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chiplm/chiplm/bench/comparison"
 )
 
 // script writes a program that stands for chiplm or for Python.
@@ -74,7 +76,7 @@ func TestUnusableOutput(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, line := range []string{"--threads 0", "--threads 1,", "--micro-batch many", "--rounds 0", "--steps -1", "--omp-wait passive,", "more", "--frobnicate"} {
-		if err := run(t.Context(), strings.Fields(line), io.Discard, io.Discard); !errors.Is(err, errUsage) {
+		if err := run(t.Context(), strings.Fields(line), io.Discard, io.Discard); !errors.Is(err, comparison.ErrUsage) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

@@ -161,10 +161,8 @@ type Tensor struct {
 
 // Parameters is the number of trained weights: none in the tensors of a clustered head, which are made at export.
 func (t *Tensor) Parameters() int {
-	for _, h := range HeadTensors(1, 2, 1) {
-		if t.Name == h.Name {
-			return 0
-		}
+	if OfClusters(t.Name) {
+		return 0
 	}
 	return t.Rows * t.Cols
 }

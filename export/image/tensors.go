@@ -53,6 +53,15 @@ func (s *Sizes) tensors() []configs.Tensor {
 	return append(s.config().Tensors(), HeadTensors(s.VocabSize, s.DModel, s.Clusters)...)
 }
 
+// OfClusters says whether a tensor of that name belongs to a clustered head, and so was made at export.
+func OfClusters(name string) bool {
+	switch name {
+	case HeadRotation, HeadBounds, HeadBlocks0, HeadBlocks1, HeadOrder:
+		return true
+	}
+	return false
+}
+
 // IsBytes says whether a tensor of an image holds bytes rather than numbers.
 func IsBytes(t configs.Tensor) bool { return t.Class == ClassClusters && t.Name != HeadRotation }
 

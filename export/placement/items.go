@@ -84,7 +84,7 @@ func Items(c *configs.Config, m *Measured) []Item {
 			it.ReadBytes, it.Weights = it.RowBytes, head.Rows*float64(t.Cols())
 		}
 		if m != nil && m.Neurons != nil {
-			m.silence(c, t, row, &it)
+			m.silence(t, row, &it)
 		}
 		out = append(out, it)
 	}
@@ -96,7 +96,7 @@ func Items(c *configs.Config, m *Measured) []Item {
 
 // silence has an item read only the neurons that speak. A row of up is two accesses, its codes and its scales; a column of
 // down is one, for the scales of a group are read together.
-func (m *Measured) silence(c *configs.Config, t configs.TensorBudget, row float64, it *Item) {
+func (m *Measured) silence(t configs.TensorBudget, row float64, it *Item) {
 	tokens := float64(m.Tokens)
 	switch layer, part := configs.SplitTensor(t.Name); {
 	case part == configs.Up:
@@ -105,7 +105,7 @@ func (m *Measured) silence(c *configs.Config, t configs.TensorBudget, row float6
 		it.RowBytes = it.ReadBytes
 	case part == configs.Down && t.Block > 0:
 		n := float64(m.Neurons[layer].Down) / tokens
-		it.ReadBytes = float64(m.Neurons[layer].columns(c, t)) / tokens
+		it.ReadBytes = float64(m.Neurons[layer].columns(t)) / tokens
 		it.RowBytes, it.RowReads, it.Weights = it.ReadBytes, int(math.Round(n)), n*float64(t.Block)
 	}
 }

@@ -154,7 +154,7 @@ func Predict(c *configs.Config, r Conditions) Prediction {
 		case part == configs.Up:
 			read = r.Layers[layer].Up * row
 		case part == configs.Down && t.Block > 0:
-			read = r.Layers[layer].columns(c, t)
+			read = r.Layers[layer].columns(t)
 		case part == configs.Down:
 			read = r.Layers[layer].Experts * int64(c.DModel) * row
 		default:
@@ -192,9 +192,13 @@ func (s Search) tensors(c *configs.Config) []int64 {
 }
 
 // columns is the bytes read of a down that is stored transposed.
-func (n Neurons) columns(c *configs.Config, t configs.TensorBudget) int64 {
-	experts := int64(t.Rows() / t.Block)
-	column := t.Codes / (experts * int64(c.DFF))
-	group := t.Scales / (experts * int64(qat.Groups(t.Quant, c.DFF)))
+func (n Neurons) columns(t configs.TensorBudget) int64 {
+	column, group := ColumnBytes(t)
 	return n.Down*column + n.Groups*group
+}
+
+// ColumnBytes is the bytes of a column of a tensor that is stored transposed, and of the scales of a group of columns.
+func ColumnBytes(t configs.TensorBudget) (column, group int64) {
+	blocks := int64(t.Rows() / t.Block)
+	return t.Codes / (blocks * int64(t.Cols())), t.Scales / (blocks * int64(qat.Groups(t.Quant, t.Cols())))
 }
