@@ -9,6 +9,9 @@
 
 enum { SPINS = 2000, LINE = 64 };
 
+/* In host_team.done: the caller sleeps. The rest of the word counts the members that are done. */
+#define CALLER_SLEEPS 0x80000000U
+
 struct chiplm_host_team {
     void (*part)(void *argument, uint32_t index);
     void *argument;
@@ -25,7 +28,6 @@ struct chiplm_host_team {
     _Alignas(LINE) atomic_uint job; /* counts jobs: a change starts the next */
     _Alignas(LINE) atomic_uint done;
     _Alignas(LINE) atomic_uint sleepers;
-    atomic_bool caller_sleeps;
     pthread_cond_t finished;
 };
 
@@ -64,8 +66,7 @@ static void *work(void *argument) {
             return NULL;
         }
         team->part(team->argument, member->index);
-        atomic_fetch_add(&team->done, 1);
-        if (atomic_load(&team->caller_sleeps)) {
+        if ((atomic_fetch_add(&team->done, 1) & CALLER_SLEEPS) != 0) {
             pthread_mutex_lock(&team->mutex);
             pthread_cond_signal(&team->finished);
             pthread_mutex_unlock(&team->mutex);
@@ -82,7 +83,10 @@ static void publish(chiplm_host_team *team) {
     }
 }
 
-/* Waits until the other members are done: spins, then sleeps, since one of them may be waiting for this core. */
+/* Waits until the other members are done: spins, then sleeps, since one of them may be waiting for this core. That it
+ * sleeps stands in the word that they count in, so each of them either comes before, and is counted here, or sees it. (With
+ * a flag of its own this rested on a store and a later load of two words staying in order, which not all emulators of a
+ * processor keep.) */
 static void wait_for_members(chiplm_host_team *team) {
     const unsigned others = team->members - 1;
     for (int i = 0; i < SPINS; i++) {
@@ -92,11 +96,11 @@ static void wait_for_members(chiplm_host_team *team) {
         relax();
     }
     pthread_mutex_lock(&team->mutex);
-    atomic_store(&team->caller_sleeps, true);
-    while (atomic_load(&team->done) != others) {
+    unsigned done = atomic_fetch_or(&team->done, CALLER_SLEEPS);
+    while ((done & ~CALLER_SLEEPS) != others) {
         pthread_cond_wait(&team->finished, &team->mutex);
+        done = atomic_load(&team->done);
     }
-    atomic_store(&team->caller_sleeps, false);
     pthread_mutex_unlock(&team->mutex);
 }
 
@@ -124,7 +128,6 @@ chiplm_host_team *chiplm_host_team_start(uint32_t members, chiplm_team *team) {
     atomic_init(&t->job, 0);
     atomic_init(&t->done, 0);
     atomic_init(&t->sleepers, 0);
-    atomic_init(&t->caller_sleeps, false);
     if (pthread_mutex_init(&t->mutex, NULL) != 0) {
         free(t);
         return NULL;
