@@ -35,13 +35,13 @@ type Values int
 
 // Random values, and the extremes of codes and floats.
 const (
-	Random Values = iota
-	AllLeast      // every code the least: -7, -1, -127
-	AllMost       // every code the largest
-	Alternating   // least and largest by turns
-	AllZero       // zero codes, zero vectors, zero scales
-	Tiny          // floats about 2^-100, where vectors count as zero
-	Huge          // floats near the largest that stay finite, and infinities and NaNs where the kernel takes them
+	Random      Values = iota
+	AllLeast           // every code the least: -7, -1, -127
+	AllMost            // every code the largest
+	Alternating        // least and largest by turns
+	AllZero            // zero codes, zero vectors, zero scales
+	Tiny               // floats about 2^-100, where vectors count as zero
+	Huge               // floats near the largest that stay finite, and infinities and NaNs where the kernel takes them
 	valuesCount
 )
 
