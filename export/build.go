@@ -11,6 +11,7 @@ import (
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/image"
+	"github.com/chiplm/chiplm/export/parts"
 	"github.com/chiplm/chiplm/export/placement"
 	"github.com/chiplm/chiplm/export/targets"
 )
@@ -34,6 +35,7 @@ type Built struct {
 	Config       *configs.Config // as in the image: with the overrides
 	Tokenizer    *bpe.Tokenizer
 	Target       *targets.Target
+	Firmware     *parts.Firmware // to lie beside the image, for the caller to give; nil: none
 	Layout       *placement.Layout
 	Measured     *placement.Measured // what the model's own text reads; nil if that was not asked for
 	PostTraining bool                // the weights were not trained with this quantisation

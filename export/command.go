@@ -20,7 +20,7 @@ import (
 // Command is `chiplm export`.
 func Command() *cobra.Command {
 	var target, out, root string
-	var clusters string
+	var clusters, firmware string
 	var asJSON bool
 	var over Overrides
 	c := &cobra.Command{
@@ -39,9 +39,14 @@ and JSON), sizes (text and JSON), golden.json, and manifest.json with the SHA-25
 older export of the same run in the default folder is replaced, one of another run is refused;
 --out replaces any export. A folder that is no export is always refused.
 
+For a chip that can be flashed there is also flasher.json, the manifest that browser flashers
+such as ESP Web Tools read. With --firmware, the build folder of the firmware, the export carries
+boot loader, partition table and application too, and the manifest lists them.
+
 Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
 		Example: `  chiplm export --target esp32s3
   chiplm export combo --target my-board.yaml --out combo-board
+  chiplm export combo --firmware firmware/build
   chiplm export float-run --bits 4 --group 64 --bits ple_table=2`,
 		Args: cobra.MaximumNArgs(1),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -52,6 +57,10 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chip, err := targets.Load(target)
+			if err != nil {
+				return err
+			}
+			fw, err := firmwareFor(firmware, chip)
 			if err != nil {
 				return err
 			}
@@ -84,6 +93,7 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			if err != nil {
 				return err
 			}
+			b.Firmware = fw
 			for _, n := range b.Notes {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
 			}
@@ -108,6 +118,7 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 	c.Flags().StringSliceVar(&over.Group, "group", nil, "quantise after training: columns that share a scale, or CLASS=COLUMNS")
 	c.Flags().StringVar(&clusters, "clusters", "auto",
 		"clusters of the output layer, so that a token reads a part of it: a `NUMBER`, 0 for none, or auto (256 from 1,024 tokens on)")
+	c.Flags().StringVar(&firmware, "firmware", "", "carry the firmware of this build folder of ESP-IDF too")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	complete(c, "target", cobra.ShellCompDirectiveDefault, targets.Builtin()) // or a file
 	return c

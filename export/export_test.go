@@ -298,7 +298,7 @@ func TestWriteFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !m.Verified || m.Step != 7 || m.CorpusHash != "c0ffee" || len(m.Files) != 6 {
+	if !m.Verified || m.Step != 7 || m.CorpusHash != "c0ffee" || len(m.Files) != 7 {
 		t.Errorf("%+v", m)
 	}
 	for name, want := range m.Files {

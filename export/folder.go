@@ -29,6 +29,7 @@ const (
 	PlacementJSON = "placement.json"
 	SizesText     = "sizes.txt"
 	SizesJSON     = "sizes.json"
+	FlasherFile   = "flasher.json" // read by flashers that run in a browser; for chips that can be flashed
 	ManifestFile  = "manifest.json"
 )
 
@@ -58,6 +59,7 @@ type Manifest struct {
 	TokenizerHash string              `json:"tokenizer_sha256"`
 	ConfigHash    string              `json:"config_sha256"` // of the configuration in the image
 	CorpusHash    string              `json:"corpus_sha256"`
+	Firmware      string              `json:"firmware,omitempty"` // the version of the firmware beside the image
 	Files         map[string]FileHash `json:"files"`
 }
 
@@ -156,6 +158,9 @@ func fill(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built)
 		Step: ck.State.Step, Tokens: ck.State.Tokens, PostTraining: b.PostTraining, Verified: true, Digest: g.Digest, ModelHash: ck.ModelSHA256,
 		TokenizerHash: b.Tokenizer.Hash(), ConfigHash: b.Config.Hash(), CorpusHash: ck.State.CorpusHash,
 	}
+	if err := fillFlasher(dir, m, b); err != nil {
+		return nil, err
+	}
 	if m.Files, err = hashFiles(dir); err != nil {
 		return nil, err
 	}
@@ -197,6 +202,14 @@ func replaceable(dir string) error {
 		}
 	}
 	return nil
+}
+
+// ReadManifest reads the manifest of an export folder. The error wraps [ErrFolder] when there is none of ours.
+func ReadManifest(dir string) (*Manifest, error) {
+	if m := manifestAt(dir); m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("%s is %w: it has no %s that chiplm export wrote", dir, ErrFolder, ManifestFile)
 }
 
 // manifestAt reads the manifest of an export folder; nil when there is none of ours.

@@ -84,9 +84,10 @@ type MMU struct {
 
 // Flash is the layout of the flash chip.
 type Flash struct {
-	AppBytes    int64 `yaml:"app_bytes" json:"app_bytes"`
-	ModelOffset int64 `yaml:"model_offset" json:"model_offset"`
-	ModelBytes  int64 `yaml:"model_bytes" json:"model_bytes"`
+	Chip        string `yaml:"chip" json:"chip,omitempty"` // as flashing programs name it; empty: they cannot be used
+	AppBytes    int64  `yaml:"app_bytes" json:"app_bytes"`
+	ModelOffset int64  `yaml:"model_offset" json:"model_offset"`
+	ModelBytes  int64  `yaml:"model_bytes" json:"model_bytes"`
 }
 
 // Memory finds the memory of a tier; nil if the target has none.
