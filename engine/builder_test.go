@@ -25,6 +25,7 @@ type testModel struct {
 	cos, sin []float32              // [context_length, d/2]
 	byRows   bool                   // no tensor is stored transposed
 	clusters *clusters.Clusters     // of the head; or nil
+	tokn     []byte                 // the tokenizer section; nil: one that knows too few bytes to encode
 	tracing  *Tracing               // of forward; or nil
 	position int                    // where forward is
 }
@@ -314,6 +315,9 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 		tokn = le.AppendUint32(tokn, entries-1)
 	}
 	tokn = append(tokn, text...)
+	if m.tokn != nil {
+		tokn = m.tokn
+	}
 
 	// GOLD, from the reference
 	logits := m.forward(prompt)

@@ -5,10 +5,11 @@
  * no allocation, no files, no threads, no global state, and of the mathematics library only sqrtf. All memory is the
  * caller's. It must be compiled for IEEE floats without contraction (-ffp-contract=off) and never with -ffast-math.
  *
- * Four layers, each using only those above it in this list:
+ * Five layers, each using only those above it in this list:
  *
  *   kernels    kernels.h: a table of functions for each set of instructions; internal
  *   image      chiplm_image_*                       checks every byte of an image, then gives views into it
+ *   text       chiplm_encode, ...                   from text to ids; needs no context
  *   model      chiplm_start, chiplm_forward, ...    a context: weights, key/value cache, block buffers
  *   sampling   chiplm_arg_max, chiplm_sample, ...   from logits to ids, scores and digests; needs no context
  *
@@ -30,7 +31,7 @@
  *
  * Before the first run, chiplm_verify(lm, logits) proves image, compiler and memory. A text starts with the end-of-text
  * token of the image, then its own tokens, and the model ends it with end-of-text; the same token starts the next one.
- * The engine turns ids into text (chiplm_image_token), but not text into ids: encoding is the work of a host.
+ * chiplm_encode turns text into ids, and chiplm_image_token an id into its bytes.
  *
  * Speed has four handles, none of which changes a bit: batch and path of chiplm_options, team for a second core, and
  * chiplm_bind_tensor for faster memory. chiplm_reads_of tells what a run read, chiplm_trace shows every step of it.
@@ -56,7 +57,7 @@ typedef enum chiplm_status {
     CHIPLM_OK = 0,
     /* image: in the order in which the checks run */
     CHIPLM_ERR_ARGUMENT,     /* a null pointer, or an option outside its range */
-    CHIPLM_ERR_ALIGNMENT,    /* image, arena or tensor memory does not start at a multiple of 64 */
+    CHIPLM_ERR_ALIGNMENT,    /* image, arena, tensor memory or scratch does not start at the multiple that it must */
     CHIPLM_ERR_SIZE,         /* shorter than a header */
     CHIPLM_ERR_MAGIC,        /* not an image */
     CHIPLM_ERR_VERSION,      /* an image of another version */
@@ -81,7 +82,7 @@ typedef enum chiplm_status {
     CHIPLM_ERR_TOKENIZER,    /* the tokenizer section contradicts itself or the model */
     CHIPLM_ERR_GOLDEN,       /* the golden section contradicts itself or the model */
     /* model and sampling */
-    CHIPLM_ERR_ARENA,       /* arena, cache or the memory of a tensor shorter than it must be */
+    CHIPLM_ERR_ARENA,       /* arena, cache, scratch or the memory of a tensor shorter than it must be */
     CHIPLM_ERR_ID,          /* a token id outside the vocabulary */
     CHIPLM_ERR_CONTEXT,     /* more positions than context_length */
     CHIPLM_ERR_NOT_FINITE,  /* an activation or a logit is infinite or not a number */
@@ -89,6 +90,7 @@ typedef enum chiplm_status {
     CHIPLM_ERR_TEMPERATURE, /* negative, infinite or not a number */
     CHIPLM_ERR_CLUSTERS,    /* image: the clusters of the head contradict themselves or the model; model: it has none */
     CHIPLM_ERR_FUSED,       /* compiled with contraction: a * b + c is rounded once, which gives other bits */
+    CHIPLM_ERR_ROOM,        /* a text has more ids than there is room for */
     CHIPLM_STATUS_COUNT
 } chiplm_status;
 
@@ -136,7 +138,7 @@ typedef struct chiplm_span {
     size_t bytes;
 } chiplm_span;
 
-/* A checked image. Filled by chiplm_image_open, then read only. It points into the bytes given there, which must stay
+/* A checked image. Filled by chiplm_image_open, then read only, but for chiplm_encode_index. It points into the bytes given there, which must stay
  * where they are, unchanged, for as long as the image or a context made from it is used. May be copied. */
 typedef struct chiplm_image {
     chiplm_span file;
@@ -147,6 +149,7 @@ typedef struct chiplm_image {
     chiplm_span golden;    /* GOLD */
     chiplm_span data;      /* DATA */
     chiplm_model model;
+    const void *encode_index; /* made by chiplm_encode_index; or null */
 } chiplm_image;
 
 enum { CHIPLM_F32 = 1, CHIPLM_F16 = 2 };                                   /* scale types */
@@ -195,6 +198,37 @@ typedef struct chiplm_golden {
 } chiplm_golden;
 
 chiplm_golden chiplm_image_golden(const chiplm_image *image);
+
+/* ----------------------------------------------------------------------------------------------------------- text */
+
+/* Writes the ids of a text to ids, which has room for so many; *n is their number. The text is any bytes: what is not
+ * UTF-8 is encoded byte by byte, and the tokens of the ids, one after another, are the text again. End-of-text is not
+ * added, and its name in a text is plain text.
+ *
+ * scratch starts at a multiple of 4. chiplm_encode_scratch of the text's bytes is always enough. What is needed depends on
+ * its longest word alone, a run of letters or the like: with the scratch for 64 bytes, texts of any length are encoded
+ * whose words are no longer than that. The time grows with n log n at most for words of n bytes, whatever they are.
+ *
+ * CHIPLM_ERR_ROOM: *n is the number of ids that the text has, and the first of them fill the room; with room 0, ids may be
+ * null, and this counts. CHIPLM_ERR_ARENA: scratch is too short for a word. CHIPLM_ERR_TOKENIZER: see
+ * chiplm_encode_index. CHIPLM_ERR_ARGUMENT, CHIPLM_ERR_ALIGNMENT. After these four *n is 0 and ids are undefined. */
+chiplm_status chiplm_encode(const chiplm_image *image, const void *text, size_t bytes, int32_t *ids, size_t room,
+                            void *scratch, size_t scratch_bytes, size_t *n);
+
+/* The bytes of scratch for a text, or for a longest word, of so many bytes: 20 a byte, and those of the index below where
+ * the image has none. 0 for more than 2^31 - 1 bytes, and when the sum does not fit a size_t. */
+size_t chiplm_encode_scratch(const chiplm_image *image, size_t bytes);
+
+/* Makes the index of the image's merges, which finds the merge of two tokens in few steps, and has later calls of
+ * chiplm_encode use it. Without it each call makes one in its scratch, which takes far longer than to encode a prompt.
+ * memory starts at a multiple of 4, is not written to after this call, and stays as long as the image, and copies of it
+ * that are made later, are used. CHIPLM_ERR_TOKENIZER when not every byte has an entry or the merges contradict
+ * themselves: such an image runs, but encodes no text. On failure the image has no index; fault, which may be null, says
+ * where. */
+chiplm_status chiplm_encode_index(chiplm_image *image, void *memory, size_t bytes, chiplm_fault *fault);
+
+/* The bytes of that memory: 1,024, and 2 a merge (4 when there are more than 65,536). 0 for an image that is not open. */
+size_t chiplm_encode_index_bytes(const chiplm_image *image);
 
 /* ---------------------------------------------------------------------------------------------------------- model */
 

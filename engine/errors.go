@@ -48,6 +48,7 @@ var (
 	ErrTemperature = sentinel(C.CHIPLM_ERR_TEMPERATURE)  // negative, infinite or not a number
 	ErrClusters    = sentinel(C.CHIPLM_ERR_CLUSTERS)     // the clusters of the head: wrong, or missing
 	ErrFused       = sentinel(C.CHIPLM_ERR_FUSED)        // the engine was compiled with contraction
+	ErrRoom        = sentinel(C.CHIPLM_ERR_ROOM)         // a text has more ids than there is room for
 
 	// ErrClosed is returned by methods of an image or engine after Close.
 	ErrClosed = errors.New("the image or engine was closed: open it again")

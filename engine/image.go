@@ -23,8 +23,9 @@ const alignment = 64
 
 // Image is a checked image in read-only memory. It is safe for concurrent use.
 type Image struct {
-	mem *memory
-	c   C.chiplm_image // points into mem
+	mem     *memory
+	c       C.chiplm_image // points into mem
+	encoder encoder
 }
 
 // memory holds the bytes of an image until the last of its users lets go.

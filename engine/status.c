@@ -8,7 +8,8 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_ARGUMENT:
         return "an argument is null or outside its range: see chiplm.h for what the function accepts";
     case CHIPLM_ERR_ALIGNMENT:
-        return "memory is not aligned: images, arenas and caches start at a multiple of 64, bound tensors of 16";
+        return "memory is not aligned: images, arenas and caches start at a multiple of 64, bound tensors of 16, "
+               "memory for encoding of 4";
     case CHIPLM_ERR_SIZE:
         return "the file is shorter than an image header: it was cut off or is no image; export it again";
     case CHIPLM_ERR_MAGIC:
@@ -56,8 +57,8 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_GOLDEN:
         return "the golden section contradicts itself or the model; export the image again";
     case CHIPLM_ERR_ARENA:
-        return "memory is too small: give an arena of chiplm_arena_bytes and a cache of chiplm_cache_bytes for the same options, and a "
-               "tensor's copy all its bytes";
+        return "memory is too small: give an arena of chiplm_arena_bytes and a cache of chiplm_cache_bytes for the same options, a "
+               "tensor's copy all its bytes, and to encode a text the scratch of chiplm_encode_scratch";
     case CHIPLM_ERR_ID:
         return "a token id is outside the vocabulary: encode the text with the tokenizer of this image";
     case CHIPLM_ERR_CONTEXT:
@@ -75,6 +76,8 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_FUSED:
         return "the engine was compiled so that products and sums are fused, which gives other bits: add -ffp-contract=off "
                "(or -std=c11 with gcc) to the compiler's flags";
+    case CHIPLM_ERR_ROOM:
+        return "the text has more ids than there is room for: give more room, or a shorter text";
     case CHIPLM_STATUS_COUNT:
         break;
     }

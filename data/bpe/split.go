@@ -50,6 +50,10 @@ func searchClass(r rune) charClass {
 	return other
 }
 
+// ClassOf returns what splitting takes a character for: 0 neither of the others, 1 a letter, 2 a number, 3 white space. The
+// tables of other encoders are made from it.
+func ClassOf(r rune) int { return int(searchClass(r)) }
+
 // classAt returns the class of the character at text[i] and its length in bytes. A byte that is not part of valid
 // UTF-8 is one character of class other.
 func classAt(text []byte, i int) (charClass, int) {
