@@ -40,6 +40,9 @@ func seedImages(tb testing.TB) map[string]*testImage {
 	add("wide", shape(12, 32, 1, 1, 5, 9, 0, 0), 4, 0, configs.ScaleF16, 0, nil)
 	add("wider", shape(8, 64, 1, 1, 3, 6, 0, 0), 2, 32, configs.ScaleF32, 0, nil)
 	add("layers", shape(12, 4, 2, 1, 6, 9, 13, 2), 4, 0, configs.ScaleF32, 0, swiglu)
+	m := newTestModel(tb, shape(280, 2, 1, 1, 1, 3, 0, 0), 17)
+	m.tokn = trainTokenizer(tb, []byte(rhyme+rhyme), 280).AppendImage(nil)
+	out["text"] = m.image(tb, randomIDs(3, 280, 1))
 	add("clusters", shape(20, 8, 1, 2, 6, 9, 0, 0), 4, 0, configs.ScaleF32, 4, nil)
 	return out
 }
@@ -149,7 +152,8 @@ func imageErrors() map[int]error {
 
 // callErrors are the errors that calls on a good image can cause.
 func callErrors() map[int]error {
-	return statusesOf(ErrArgument, ErrAlignment, ErrSize, ErrFileBytes, ErrArena, ErrID, ErrContext, ErrNotFinite, ErrTemperature, ErrClusters)
+	return statusesOf(ErrArgument, ErrAlignment, ErrSize, ErrFileBytes, ErrArena, ErrID, ErrContext, ErrNotFinite, ErrTemperature, ErrClusters,
+		ErrTokenizer, ErrRoom)
 }
 
 func statusesOf(errs ...error) map[int]error {

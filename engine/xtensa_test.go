@@ -2,8 +2,10 @@ package engine
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
+
+	"github.com/chiplm/chiplm/data/bpe"
 )
 
 // The C core on the family of processors that the chip belongs to: 32-bit Xtensa, little endian, in QEMU. The processor
@@ -182,5 +187,35 @@ func TestCoreOnXtensaComputesWhatIsBuiltIn(t *testing.T) {
 	got := core.run(t, im.bytes)
 	if want := xtensaDigests(m) + "error verify "; !strings.HasPrefix(got, want) || !strings.Contains(got, "golden") {
 		t.Errorf("it printed\n%swhere it should have begun with\n%s", got, want)
+	}
+}
+
+// TestCoreOnXtensaEncodes encodes the text of main.c there and, by package bpe, here.
+func TestCoreOnXtensaEncodes(t *testing.T) {
+	needTools(t, xtensaCompiler, "qemu-xtensa")
+	text := []byte("Jack and Jill went up the hill, and they'd fetch 12 pails;  \t\xff\xe3\x80 ")
+	for c := rune(0); c <= utf8.MaxRune; c += 97 {
+		if c >= 0xd800 && c < 0xe000 { // no character, but it has bytes
+			text = append(text, 0xed, byte(0x80|c>>6&0x3f), byte(0x80|c&0x3f))
+		} else {
+			text = utf8.AppendRune(text, c)
+		}
+		text = append(text, "x1! "[c&3])
+	}
+	for _, optimise := range []string{"-O2", "-Os"} {
+		core := buildXtensaCore(t, optimise)
+		for name, tok := range map[string]*bpe.Tokenizer{"mixed": tokenizers(t)["mixed"], "classes": classTokenizer(t)} {
+			m := newTestModel(t, shape(tok.Size(), 2, 1, 1, 1, 2, 0, 0), 11)
+			m.tokn = tok.AppendImage(nil)
+			digest := fnv.New64a()
+			ids := tok.Encode(nil, text)
+			if err := binary.Write(digest, binary.LittleEndian, ids); err != nil {
+				t.Fatal(err)
+			}
+			want := fmt.Sprintf("%sverify ok\nids %016x %016x\n", xtensaDigests(m), len(ids), digest.Sum64())
+			if got := core.run(t, m.image(t, []int32{0}).bytes); got != want {
+				t.Errorf("%s, %s: it printed\n%swhere package bpe has\n%s", optimise, name, got, want)
+			}
+		}
 	}
 }

@@ -252,7 +252,7 @@ static void forward_last(world *w) {
 void hostile_calls(const uint8_t *bytes, size_t size) {
     static void (*const calls[])(world *) = {
         start, forward, forward, forward_last, forward_last, call_best, call_best, call_verify, call_reset, call_bind, call_bind, call_sampling,
-        call_views, call_open,
+        call_views, call_open, call_encode, call_encode,
     };
     enum { MOST_CALLS = 24 };
     WANT(n_images > 0, "no good images");

@@ -57,5 +57,6 @@ void call_bind(world *w);
 void call_sampling(world *w);
 void call_views(world *w);
 void call_open(world *w);
+void call_encode(world *w);
 
 #endif

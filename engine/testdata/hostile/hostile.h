@@ -4,6 +4,7 @@
  *   seal.c                the tables of an image as far as they can be followed, and its CRCs
  *   mutate.c, rules.c     change images, so that most changes get past the CRCs and many past every check
  *   images.c              opens an image and, when it is accepted, runs it every way
+ *   texts.c               encodes texts
  *   calls.c, requests.c   make calls on good images, as an input says, and hold each to what chiplm.h promises
  *   fuzzer.c              the functions that libFuzzer calls (clang)
  *   replay.c              a program that does without libFuzzer: seeds, and changes of them drawn from a fixed seed
@@ -71,6 +72,9 @@ size_t hostile_mutate(uint8_t *p, size_t size, size_t room, uint64_t seed);
 
 /* Opens an image; runs it if it is accepted. Returns what opening it gave. */
 chiplm_status hostile_image(const uint8_t *bytes, size_t size);
+
+/* Encodes texts with the tokenizer of an image that was opened, or sees that it refuses to. */
+void hostile_texts(const chiplm_image *image, uint64_t *random);
 
 /* ----------------------------------------------------------------------------------------------------------- calls */
 

@@ -298,6 +298,7 @@ static void run_all(const chiplm_image *image) {
     t.ids[t.n - 1] = (int32_t)golden.top[2 * (golden.n_top - 1)];
     t.logits = hostile_memory((size_t)t.n * image->model.vocab_size * sizeof *t.logits, 0xff);
     read_tokenizer(image);
+    hostile_texts(image, &t.random);
     copy_tensors(&t);
     run_reference(&t);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {

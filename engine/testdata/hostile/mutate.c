@@ -194,7 +194,7 @@ static size_t resize(uint8_t *p, size_t size, size_t room, uint64_t *r) {
     }
     const size_t step = hostile_below(r, 2) == 0 ? 64 : 1 + (size_t)hostile_below(r, 200);
     if (hostile_below(r, 3) == 0) {
-        return (size_t)hostile_below(r, size);
+        return (size_t)hostile_below(r, hostile_below(r, 8) == 0 ? HEADER + 1 : size); /* a short file is a case of its own */
     }
     if (hostile_below(r, 2) == 0) {
         return size > step ? size - step : size;

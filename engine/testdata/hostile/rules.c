@@ -240,11 +240,33 @@ void hostile_change_format(const tables *t, uint64_t *r) {
 
 /* ------------------------------------------------------------------------------------------------------------ lists */
 
+/* Other ranks for two merges, or the same merge for two ranks. */
+static void exchange_merges(const part *tokn, uint8_t *p, uint64_t *r) {
+    const uint64_t entries = hostile_get(p + 4, 4);
+    const uint64_t merges = hostile_get(p + 8, 4);
+    if (merges < 1 || merges > tokn->bytes || entries > tokn->bytes || 24 + 4 * entries + 12 * merges > tokn->bytes) {
+        return;
+    }
+    uint8_t *first = p + 24 + 4 * entries;
+    uint8_t *a = first + 12 * hostile_below(r, merges);
+    uint8_t *b = first + 12 * hostile_below(r, merges);
+    uint8_t kept[12];
+    memcpy(kept, a, sizeof kept);
+    memmove(a, b, sizeof kept);
+    if (hostile_below(r, 4) != 0) {
+        memcpy(b, kept, sizeof kept);
+    }
+}
+
 /* Tokens and goldens that fill the same bytes otherwise. */
 void hostile_change_lists(const tables *t, uint64_t *r) {
     const part tokn = t->section[TOKN];
     const part gold = t->section[GOLD];
     const bool more = hostile_below(r, 2) == 0;
+    if (hostile_below(r, 2) == 0 && tokn.bytes >= 20) {
+        exchange_merges(&tokn, t->p + tokn.at, r);
+        return;
+    }
     if (hostile_below(r, 2) == 0 && tokn.bytes >= 20) { /* three entries are as long as a merge; twelve bytes of text too */
         uint8_t *p = t->p + tokn.at;
         const unsigned other = hostile_below(r, 2) == 0 ? 4 : 16;

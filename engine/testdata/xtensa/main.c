@@ -2,7 +2,8 @@
  *
  * A fixed sequence as long as the context goes through the engine in three ways: token by token, all in blocks of
  * eight, and all in one block. For each a line "tokens DIGEST", "eights DIGEST", "whole DIGEST"; then "verify ok" when
- * the golden of the image holds. A failure prints "error WHAT STATUS WHERE: SENTENCE" (the
+ * the golden of the image holds; and, for an image whose tokenizer can encode, "ids COUNT DIGEST" of a text of every
+ * 97th character, where the digest is FNV-1a-64 over the 32-bit ids. A failure prints "error WHAT STATUS WHERE: SENTENCE" (the
  * status in hexadecimal) and ends with 1. */
 #include <math.h>
 #include <stdint.h>
@@ -104,6 +105,55 @@ static int run(const chiplm_image *image, const char *what, uint32_t n, uint32_t
     return 0;
 }
 
+/* Appends the UTF-8 of a character and returns its end. */
+static uint8_t *put_character(uint8_t *p, uint32_t c) {
+    const uint32_t more = c < 0x80 ? 0 : c < 0x800 ? 1 : c < 0x10000 ? 2 : 3; /* bytes after the first */
+    static const uint8_t heads[] = {0, 0xc0, 0xe0, 0xf0};
+    *p++ = (uint8_t)(heads[more] | c >> (6 * more));
+    for (uint32_t i = more; i-- > 0;) {
+        *p++ = (uint8_t)(0x80U | (c >> (6 * i) & 0x3fU));
+    }
+    return p;
+}
+
+/* Encodes a text that tells classes apart and merges words. Returns 0, or 1 after a failure. */
+static int encode(chiplm_image *image) {
+    enum { TEXT = 1 << 18, MEMORY = 1 << 14 };
+    static const char words[] = "Jack and Jill went up the hill, and they'd fetch 12 pails;  \t\xff\xe3\x80 ";
+    static uint8_t text[TEXT + sizeof words + 16];
+    static int32_t encoded[TEXT + sizeof words + 16];
+    static uint32_t memory[MEMORY], scratch[MEMORY];
+    const chiplm_status status = chiplm_encode_index(image, memory, sizeof memory, NULL);
+    if (status != CHIPLM_OK) {
+        return status == CHIPLM_ERR_TOKENIZER ? 0 : failed("index", status, "");
+    }
+    uint8_t *end = text;
+    memcpy(end, words, sizeof words - 1);
+    end += sizeof words - 1;
+    for (uint32_t c = 0; c < 0x110000; c += 97) {
+        end = put_character(end, c);
+        *end++ = "x1! "[c & 3U];
+    }
+    size_t n = 0;
+    const chiplm_status done =
+        chiplm_encode(image, text, (size_t)(end - text), encoded, sizeof encoded / sizeof encoded[0], scratch, sizeof scratch, &n);
+    if (done != CHIPLM_OK) {
+        return failed("encode", done, "");
+    }
+    uint64_t digest = 0xcbf29ce484222325U;
+    for (size_t i = 0; i < n; i++) {
+        for (uint32_t j = 0; j < 32; j += 8) {
+            digest = (digest ^ ((uint32_t)encoded[i] >> j & 0xffU)) * 0x100000001b3U;
+        }
+    }
+    print("ids ");
+    print_hex(n);
+    print(" ");
+    print_hex(digest);
+    print("\n");
+    return 0;
+}
+
 int main(void) {
     chiplm_image image;
     chiplm_fault fault;
@@ -132,5 +182,5 @@ int main(void) {
         return failed("verify", status, chiplm_last_fault(lm)->where);
     }
     print("verify ok\n");
-    return 0;
+    return encode(&image);
 }
