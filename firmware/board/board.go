@@ -1,7 +1,7 @@
 package board
 
-// /* -std=gnu11: POSIX beside C11. The C engine that these sources call is linked with package engine. */
-// #cgo CFLAGS: -std=gnu11 -O2 -Wall -Wextra -I${SRCDIR}/../../engine
+// /* The C engine that these sources call is linked with package engine. */
+// #cgo CFLAGS: -std=c11 -O2 -Wall -Wextra -I${SRCDIR}/../../engine
 // #cgo LDFLAGS: -pthread
 // #include <stdlib.h>
 // #include "host.h"

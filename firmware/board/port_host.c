@@ -1,20 +1,292 @@
-/* The port of this machine. */
+/* The port of this machine: POSIX. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "host.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-/* Answers every byte with nothing until told to stop. */
-int chiplm_board_run(const chiplm_board_options *options) {
-    for (;;) {
-        struct pollfd fds[] = {{.fd = options->in, .events = POLLIN}, {.fd = options->stop, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) {
-            return errno;
-        }
-        char bytes[64];
-        if (fds[1].revents != 0 || (fds[0].revents != 0 && read(options->in, bytes, sizeof bytes) == 0)) {
-            return 0;
-        }
+#include "board.h"
+
+enum { PULLED_WAIT_MS = 20, SPINS = 200 };
+
+/* A memory of a fixed size, taken from its beginning. */
+typedef struct memory {
+    uint8_t *at;
+    size_t bytes, used;
+} memory;
+
+struct port {
+    port_chip chip;
+    int in, out, stop;
+    bool stopped;
+    void *model; /* mapped, or null */
+    size_t model_bytes;
+    const char *path;
+    memory memories[PORT_MEMORIES];
+    pthread_t thread;
+    pthread_mutex_t mutex;
+    pthread_cond_t wake;
+    bool woken;
+    void (*run)(void *self);
+    void *self;
+};
+
+const port_chip *port_chip_of(port *p) { return &p->chip; }
+
+/* ------------------------------------------------------------------------------------------------ the serial line */
+
+static void pause_ms(long ms) { (void)nanosleep(&(struct timespec){.tv_nsec = ms * 1000000}, NULL); }
+
+/* Waits until a descriptor is ready for events, or the board is told to stop. Returns whether it is ready. */
+static bool wait_for(port *p, int fd, short events, uint32_t wait_ms) {
+    struct pollfd fds[2] = {{.fd = fd, .events = events}, {.fd = p->stop, .events = POLLIN}};
+    const int n = poll(fds, p->stop < 0 ? 1 : 2, (int)wait_ms);
+    if (n > 0 && p->stop >= 0 && fds[1].revents != 0) {
+        p->stopped = true;
     }
+    return n > 0 && !p->stopped && fds[0].revents != 0;
+}
+
+int port_read(port *p, void *to, size_t room, uint32_t wait_ms) {
+    const bool ready = wait_for(p, p->in, POLLIN, wait_ms);
+    if (p->stopped) {
+        return PORT_STOPPED;
+    }
+    if (!ready) {
+        return 0;
+    }
+    const ssize_t n = read(p->in, to, room);
+    if (n > 0) {
+        return (int)n;
+    }
+    if (n < 0 && errno == EIO && wait_ms > 0) { /* the other end of a pseudo-terminal is closed */
+        pause_ms(PULLED_WAIT_MS);
+    }
+    return n == 0 || (errno != EIO && errno != EAGAIN && errno != EINTR) ? PORT_ENDED : 0;
+}
+
+size_t port_write(port *p, const void *bytes, size_t n, uint32_t wait_ms) {
+    const uint64_t end = port_microseconds(p) + wait_ms * 1000ULL;
+    size_t done = 0;
+    while (done < n && !p->stopped) {
+        const ssize_t sent = write(p->out, (const uint8_t *)bytes + done, n - done);
+        if (sent > 0) {
+            done += (size_t)sent;
+            continue;
+        }
+        if (sent < 0 && errno != EAGAIN && errno != EINTR) {
+            break; /* EIO, EPIPE: the cable is pulled */
+        }
+        const uint64_t now = port_microseconds(p);
+        if (now >= end) {
+            break;
+        }
+        (void)wait_for(p, p->out, POLLOUT, (uint32_t)((end - now + 999) / 1000));
+    }
+    return done;
+}
+
+/* --------------------------------------------------------------------------------------------------- time, and life */
+
+static uint64_t nanoseconds(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+uint64_t port_microseconds(port *p) {
+    (void)p;
+    return nanoseconds() / 1000;
+}
+
+/* This machine's cycle is a nanosecond: clock_mhz is 1000. */
+uint32_t port_cycles(port *p) {
+    (void)p;
+    return (uint32_t)nanoseconds();
+}
+
+void port_feed(port *p) { (void)p; }
+
+static void forget_model(port *p) {
+    if (p->model != NULL) {
+        (void)munmap(p->model, p->model_bytes);
+        p->model = NULL;
+    }
+}
+
+void port_restart(port *p) {
+    forget_model(p);
+    for (unsigned i = 0; i < PORT_MEMORIES; i++) {
+        p->memories[i].used = 0;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- memory */
+
+port_room port_room_of(port *p, port_memory which) {
+    const memory *m = &p->memories[which];
+    return (port_room){.total = m->bytes, .free = m->bytes - m->used, .largest = m->bytes - m->used};
+}
+
+void *port_take(port *p, port_memory which, size_t bytes) {
+    memory *m = &p->memories[which];
+    if (bytes > m->bytes - m->used) {
+        return NULL;
+    }
+    void *at = m->at + m->used;
+    const size_t padded = (bytes + 63) / 64 * 64;
+    m->used = padded > m->bytes - m->used ? m->bytes : m->used + padded;
+    return at;
+}
+
+bool port_copy(port *p, void *to, const void *from, size_t n) {
+    (void)p;
+    (void)to;
+    (void)from;
+    (void)n;
+    return false; /* no DMA */
+}
+
+void port_read_through(const void *at, size_t bytes) {
+    const uint64_t *words = at;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < bytes / sizeof *words; i++) {
+        sum += words[i];
+    }
+    volatile uint64_t sink = sum;
+    (void)sink;
+}
+
+/* -------------------------------------------------------------------------------------------------------- the model */
+
+port_model_state port_find_model(port *p, port_model *model) {
+    *model = (port_model){0};
+    if (p->path == NULL || p->path[0] == '\0') {
+        return PORT_MODEL_EMPTY;
+    }
+    const int fd = open(p->path, O_RDONLY);
+    struct stat info;
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        model->error = errno;
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return PORT_MODEL_FAILED;
+    }
+    if (info.st_size == 0) {
+        (void)close(fd);
+        return PORT_MODEL_EMPTY;
+    }
+    p->model_bytes = (size_t)info.st_size;
+    p->model = mmap(NULL, p->model_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    model->error = errno;
+    (void)close(fd);
+    if (p->model == MAP_FAILED) {
+        p->model = NULL;
+        return PORT_MODEL_FAILED;
+    }
+    *model = (port_model){.at = p->model, .bytes = p->model_bytes, .room = p->model_bytes};
+    return PORT_MODEL_FOUND;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the cores */
+
+static void *second_core(void *argument) {
+    port *p = argument;
+    p->run(p->self);
+    return NULL;
+}
+
+bool port_start_core(port *p, void (*run)(void *self), void *self) {
+    p->run = run;
+    p->self = self;
+    p->woken = false;
+    return pthread_create(&p->thread, NULL, second_core, p) == 0;
+}
+
+void port_sleep_core(port *p) {
+    pthread_mutex_lock(&p->mutex);
+    while (!p->woken) {
+        pthread_cond_wait(&p->wake, &p->mutex);
+    }
+    p->woken = false;
+    pthread_mutex_unlock(&p->mutex);
+}
+
+void port_wake_core(port *p) {
+    pthread_mutex_lock(&p->mutex);
+    p->woken = true;
+    pthread_cond_signal(&p->wake);
+    pthread_mutex_unlock(&p->mutex);
+}
+
+void port_spin(uint32_t turn) {
+    if (turn >= SPINS) { /* the other thread may wait for this processor */
+        (void)sched_yield();
+    }
+}
+
+void port_end_core(port *p) { (void)pthread_join(p->thread, NULL); }
+
+/* -------------------------------------------------------------------------------------------------------- the board */
+
+/* Memory at a multiple of 64; null for no bytes. */
+static void *allocate(size_t bytes) { return bytes == 0 ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64); }
+
+static int run(port *p, board *b, const chiplm_board_options *o) {
+    const size_t sizes[PORT_MEMORIES] = {[PORT_SRAM] = o->sram, [PORT_PSRAM] = o->psram};
+    int status = b == NULL ? ENOMEM : 0;
+    for (unsigned i = 0; i < PORT_MEMORIES; i++) {
+        p->memories[i] = (memory){.at = allocate(sizes[i]), .bytes = sizes[i]};
+        status = sizes[i] > 0 && p->memories[i].at == NULL ? ENOMEM : status;
+    }
+    if (status == 0) {
+        board_run(b, p);
+    }
+    forget_model(p);
+    for (unsigned i = 0; i < PORT_MEMORIES; i++) {
+        free(p->memories[i].at);
+    }
+    return status;
+}
+
+int chiplm_board_run(const chiplm_board_options *options) {
+    const int flags[2] = {fcntl(options->in, F_GETFL), fcntl(options->out, F_GETFL)};
+    if (flags[0] < 0 || flags[1] < 0 || fcntl(options->in, F_SETFL, flags[0] | O_NONBLOCK) < 0 ||
+        fcntl(options->out, F_SETFL, flags[1] | O_NONBLOCK) < 0) {
+        return errno;
+    }
+    port p = {
+        .chip = {.target = "host",
+                 .chip = "a virtual board",
+                 .firmware = "virtual",
+                 .clock_mhz = 1000,
+                 .cores = 2,
+                 .cache_line = 64,
+                 .psram_mode = "octal",
+                 .psram_mhz = 80,
+                 .psram_bytes = options->psram},
+        .in = options->in,
+        .out = options->out,
+        .stop = options->stop,
+        .path = options->model,
+        .mutex = PTHREAD_MUTEX_INITIALIZER,
+        .wake = PTHREAD_COND_INITIALIZER,
+    };
+    board *b = allocate(sizeof *b);
+    const int status = run(&p, b, options);
+    free(b);
+    (void)fcntl(options->out, F_SETFL, flags[1]);
+    (void)fcntl(options->in, F_SETFL, flags[0]);
+    return status;
 }
