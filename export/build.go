@@ -86,7 +86,7 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	buffers, err := engineBuffers(b.Bytes, b.Target.Buffers.Batch, b.Config.VocabSize)
+	buffers, err := engineBuffers(b.Bytes, b.Target, b.Config.VocabSize)
 	if err != nil {
 		return nil, err
 	}
@@ -104,13 +104,13 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 }
 
 // engineBuffers asks the engine what it needs beside the image.
-func engineBuffers(file []byte, batch, vocab int) (placement.Buffers, error) {
+func engineBuffers(file []byte, t *targets.Target, vocab int) (placement.Buffers, error) {
 	im, err := engine.NewImage(file)
 	if err != nil {
 		return placement.Buffers{}, fmt.Errorf("the engine refuses the image: %w", err)
 	}
 	defer im.Close()
-	arena, cache, err := engine.MemoryNeed(im, engine.Options{Batch: batch, Path: engine.PathPlain})
+	arena, cache, err := engine.MemoryNeed(im, engine.Options{Batch: t.Buffers.Batch, Path: engine.PathPlain, Threads: min(t.Cores, engine.MaxThreads)})
 	if err != nil {
 		return placement.Buffers{}, err
 	}

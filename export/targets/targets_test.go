@@ -75,7 +75,7 @@ func TestRefusals(t *testing.T) {
 		{"cores: 2", "cores: 0", "x.yaml:13:8: cores: is 0"},
 		{"cores: 2", "cores: two", "x.yaml:13:8"},
 		{"cores: 2", "core: 2", `x.yaml:13:1: unknown field "core"`},
-		{"usable: 286720", "usable: 600000", "x.yaml:20:13: memories[0].usable: is 600000"},
+		{"usable: 278528", "usable: 600000", "x.yaml:20:13: memories[0].usable: is 600000"},
 		{"align: 16 ", "align: 24 ", "memories[0].align: is 24"},
 		{"tier: psram", "tier: sram", "memories[1].tier: sram is the tier of memories[0] too"},
 		{"tier: psram", "tier: eeprom", `unknown tier "eeprom"`},

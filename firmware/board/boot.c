@@ -132,6 +132,9 @@ static bool take_buffers(board *b) {
         const size_t bytes = chiplm_arena_bytes(&b->image, &options);
         b->arena_bytes = bytes > b->arena_bytes ? bytes : b->arena_bytes;
     }
+    chiplm_options plain = options_of(b, MODE_BOTH);
+    plain.path = CHIPLM_PATH_PLAIN;
+    port_lend(b->port, PORT_SRAM, b->arena_bytes - chiplm_arena_bytes(&b->image, &plain));
     b->cache_bytes = chiplm_cache_bytes(&b->image);
     return (b->arena = board_take(b, PORT_SRAM, b->arena_bytes, "the engine's buffers", false)) != NULL &&
            (b->logits = board_take(b, PORT_SRAM, m->vocab_size * sizeof(float), "logits", false)) != NULL &&

@@ -61,6 +61,10 @@ port_room port_room_of(port *p, port_memory memory);
 /* Takes bytes at a multiple of 64, for as long as the firmware runs. Null when there is no such block. */
 void *port_take(port *p, port_memory memory, size_t bytes);
 
+/* Enlarges the memory of a virtual board by what this machine's sets of instructions need and the chip's do not. On a chip
+ * nothing happens. */
+void port_lend(port *p, port_memory memory, size_t bytes);
+
 /* Copies by DMA; false where that is impossible. Both ends and n are multiples of 64. */
 bool port_copy(port *p, void *to, const void *from, size_t n);
 

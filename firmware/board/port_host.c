@@ -17,12 +17,13 @@
 
 #include "board.h"
 
-enum { PULLED_WAIT_MS = 20, SPINS = 200 };
+enum { PULLED_WAIT_MS = 20, SPINS = 200, LENT_MOST = 4 << 20 };
 
 /* A memory of a fixed size, taken from its beginning. */
 typedef struct memory {
     uint8_t *at;
     size_t bytes, used;
+    size_t own; /* bytes without what is lent */
 } memory;
 
 struct port {
@@ -128,6 +129,7 @@ void port_restart(port *p) {
     forget_model(p);
     for (unsigned i = 0; i < PORT_MEMORIES; i++) {
         p->memories[i].used = 0;
+        p->memories[i].bytes = p->memories[i].own;
     }
 }
 
@@ -140,13 +142,18 @@ port_room port_room_of(port *p, port_memory which) {
 
 void *port_take(port *p, port_memory which, size_t bytes) {
     memory *m = &p->memories[which];
-    if (bytes > m->bytes - m->used) {
+    const size_t padded = (bytes + 63) / 64 * 64;
+    if (padded > m->bytes - m->used) {
         return NULL;
     }
     void *at = m->at + m->used;
-    const size_t padded = (bytes + 63) / 64 * 64;
-    m->used = padded > m->bytes - m->used ? m->bytes : m->used + padded;
+    m->used += padded;
     return at;
+}
+
+void port_lend(port *p, port_memory which, size_t bytes) {
+    memory *m = &p->memories[which];
+    m->bytes = bytes > LENT_MOST ? m->own : m->own + bytes;
 }
 
 bool port_copy(port *p, void *to, const void *from, size_t n) {
@@ -240,15 +247,17 @@ void port_end_core(port *p) { (void)pthread_join(p->thread, NULL); }
 
 /* -------------------------------------------------------------------------------------------------------- the board */
 
-/* Memory at a multiple of 64; null for no bytes. */
-static void *allocate(size_t bytes) { return bytes == 0 ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64); }
+/* Memory at a multiple of 64. */
+static void *allocate(size_t bytes) {
+    return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
 
 static int run(port *p, board *b, const chiplm_board_options *o) {
     const size_t sizes[PORT_MEMORIES] = {[PORT_SRAM] = o->sram, [PORT_PSRAM] = o->psram};
     int status = b == NULL ? ENOMEM : 0;
     for (unsigned i = 0; i < PORT_MEMORIES; i++) {
-        p->memories[i] = (memory){.at = allocate(sizes[i]), .bytes = sizes[i]};
-        status = sizes[i] > 0 && p->memories[i].at == NULL ? ENOMEM : status;
+        p->memories[i] = (memory){.at = allocate(sizes[i] + LENT_MOST), .bytes = sizes[i], .own = sizes[i]};
+        status = p->memories[i].at == NULL ? ENOMEM : status;
     }
     if (status == 0) {
         board_run(b, p);
