@@ -243,6 +243,7 @@ typedef enum chiplm_path {
     CHIPLM_PATH_AVX2 = 2,
     CHIPLM_PATH_AVX512 = 3, /* with VNNI */
     CHIPLM_PATH_NEON = 4,
+    CHIPLM_PATH_PIE = 5, /* the vector unit of the ESP32-S3; elsewhere imitated in plain C, for tests, and never the best */
     CHIPLM_PATH_COUNT
 } chiplm_path;
 

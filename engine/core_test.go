@@ -261,7 +261,10 @@ func sources(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range append(coreFiles(t), headers...) {
+	if err := os.Mkdir(filepath.Join(dir, "pie"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(coreFiles(t), append(headers, filepath.Join("pie", "pie.h"))...) {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

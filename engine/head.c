@@ -64,7 +64,7 @@ typedef struct query {
     float norm;     /* value of 1 in its norm */
     float slack;
     struct {
-        int16_t lanes[32]; /* in units of step, by the columns of a block; those of the norm are 0 */
+        _Alignas(16) int16_t lanes[32]; /* in units of step, by the columns of a block; those of the norm are 0 */
         float step, norm, slack;
     } level[LEVELS];
 } query;

@@ -1,6 +1,6 @@
 /* kernels.h - what a path of the engine provides: the loops in which it spends its time, as a table of functions.
  *
- * A path is a set of instructions: plain C, AVX2, AVX-512, NEON. plain.c is the definition, in C that any compiler takes;
+ * A path is a set of instructions: plain C, AVX2, AVX-512, NEON, PIE. plain.c is the definition, in C that any compiler takes;
  * each other path gives the same bits (docs/numerics.md) and differs in speed alone, and in the scratch it wants. A file
  * per path sets its macros and includes path.h, which holds all bodies; paths.c chooses. Internal. */
 #ifndef CHIPLM_KERNELS_H
@@ -126,12 +126,18 @@ typedef struct chiplm_kernels {
     /* Row r of W times one input, padded as inputs are: the same bits as product. */
     float (*row_logit)(const chiplm_tensor *w, uint32_t row, const int8_t *x, float scale);
 
-    /* The sum of the 32 codes of 4 bits of a block (docs/image.md) times lanes: columns 0 to 31 in their order. */
+    /* The sum of the 32 codes of 4 bits of a block (docs/image.md) times lanes: columns 0 to 31 in their order. Both start at
+     * a multiple of 16. */
     int32_t (*block_dot)(const uint8_t *block, const int16_t *lanes);
 } chiplm_kernels;
 
 /* The paths that were compiled for this kind of processor, in the order of chiplm_path; null where there is none. */
-extern const chiplm_kernels chiplm_plain;
+extern const chiplm_kernels chiplm_plain, chiplm_pie;
+/* Whether this processor has the vector unit that the path pie is for: the firmware's build says so. Elsewhere that path
+ * runs on twins of its kernels (pie/pie.h). */
+#ifndef CHIPLM_HAS_PIE
+#define CHIPLM_HAS_PIE 0
+#endif
 #if defined(__x86_64__) && defined(__GNUC__)
 #define CHIPLM_X86 1
 extern const chiplm_kernels chiplm_avx2, chiplm_avx512;

@@ -32,12 +32,14 @@ const (
 	PathAVX2    Path = C.CHIPLM_PATH_AVX2
 	PathAVX512  Path = C.CHIPLM_PATH_AVX512
 	PathNEON    Path = C.CHIPLM_PATH_NEON
+	// PathPIE is for the vector unit of the ESP32-S3. A host imitates it in plain C, for tests.
+	PathPIE Path = C.CHIPLM_PATH_PIE
 )
 
-// Paths are those that this processor has, the best last.
+// Paths are those that this processor has: plain C, PIE imitated, then its own, the best last.
 func Paths() []Path {
 	var paths []Path
-	for p := PathPlain; p < C.CHIPLM_PATH_COUNT; p++ {
+	for _, p := range []Path{PathPlain, PathPIE, PathAVX2, PathAVX512, PathNEON} {
 		if C.chiplm_path_name(C.chiplm_path(p)) != nil {
 			paths = append(paths, p)
 		}

@@ -1,13 +1,14 @@
-/* path.h is the body of plain.c, avx2.c, avx512.c and neon.c: all kernels, compiled for one set of instructions, and the
+/* path.h is the body of plain.c, avx2.c, avx512.c, neon.c and pie.c: all kernels, compiled for one set of instructions, and the
  * table of them. A file sets CHIPLM_PATH to one of the numbers below and CHIPLM_TABLE to the table's name.
  *
- * elementwise.h, attention.h, product_rows.h and product_plain.h are the definition, in plain C. Paths with vectors have bodies
+ * elementwise.h, attention.h, product_rows.h and product_columns.h are the definition, in plain C. Paths with vectors have bodies
  * of their own: one of steps and softmax, over a few operations that vectors.h gives each, and products and dots for each
  * kind of instructions. Contraction is off everywhere: no path fuses a multiplication with an addition. */
 #define CHIPLM_PLAIN 1
 #define CHIPLM_AVX2 2
 #define CHIPLM_AVX512 3
 #define CHIPLM_NEON 4
+#define CHIPLM_PIE 5
 
 #if CHIPLM_PATH == CHIPLM_AVX2 || CHIPLM_PATH == CHIPLM_AVX512
 #include <immintrin.h>
@@ -33,10 +34,12 @@
 #include "numerics.h"
 
 #include "scales.h"
-#include "search.h"
 #include "neurons.h"
 
 #if CHIPLM_PATH != CHIPLM_NEON
+#include "unpack.h"
+#endif
+#if CHIPLM_PATH != CHIPLM_NEON && CHIPLM_PATH != CHIPLM_PIE
 #include "product_rows.h"
 #endif
 
@@ -46,11 +49,15 @@
 #include "product_avx2.h"
 #elif CHIPLM_PATH == CHIPLM_NEON
 #include "product_neon.h"
+#elif CHIPLM_PATH == CHIPLM_PIE
+#include "product_pie.h"
 #else
 #include "product_plain.h"
 #endif
 
-#if CHIPLM_PATH == CHIPLM_PLAIN
+#include "search.h"
+
+#if CHIPLM_PATH == CHIPLM_PLAIN || CHIPLM_PATH == CHIPLM_PIE
 #include "elementwise.h"
 #include "attention.h"
 #else

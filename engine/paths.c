@@ -25,6 +25,8 @@ const chiplm_kernels *chiplm_kernels_of(chiplm_path path) {
 #endif
 #if CHIPLM_ARM64
         return &chiplm_neon;
+#elif CHIPLM_HAS_PIE
+        return &chiplm_pie;
 #else
         return &chiplm_plain;
 #endif
@@ -40,6 +42,8 @@ const chiplm_kernels *chiplm_kernels_of(chiplm_path path) {
     case CHIPLM_PATH_NEON:
         return &chiplm_neon;
 #endif
+    case CHIPLM_PATH_PIE:
+        return &chiplm_pie;
     default:
         return NULL;
     }

@@ -2,6 +2,8 @@
 
 #if CHIPLM_PATH == CHIPLM_AVX2 || CHIPLM_PATH == CHIPLM_AVX512
 #include "search_x86.h"
+#elif CHIPLM_PATH == CHIPLM_PIE
+#include "search_pie.h"
 #else
 #include "search_plain.h"
 #endif
