@@ -1,8 +1,10 @@
 /* The twins of the vector unit's kernels by name. */
 #include "host_twins.h"
 
+#include <stdbool.h>
 #include <stddef.h>
-#include <string.h>
+
+#include "pie/pie.h"
 
 typedef struct twin {
     const char *name;
@@ -27,13 +29,47 @@ typedef struct twin {
     static uint32_t call_##name(const chiplm_twin_argument *a) { return (uint32_t)name list; }
 #define ROW(name, count) {#name, call_##name, count}
 
+VOID(chiplm_pie_rows2, (P(0), P(1), P(2), P(3), P(4)))
+VOID(chiplm_pie_rows4, (P(0), P(1), P(2), P(3), P(4)))
+VOID(chiplm_pie_rows8, (P(0), P(1), P(2), P(3), P(4)))
+VOID(chiplm_pie_rows4_c64g64, (P(0), P(1), P(2), P(3), W(4), W(5)))
+VOID(chiplm_pie_rows4_c128g64, (P(0), P(1), P(2), P(3), W(4), W(5)))
+VOID(chiplm_pie_rows4_c128g128, (P(0), P(1), P(2), P(3), W(4), W(5)))
+VOID(chiplm_pie_listed4_c128g64, (P(0), P(1), P(2), P(3), P(4), P(5)))
+VOID(chiplm_pie_widen, (P(0), P(1), W(2)))
+VOID(chiplm_pie_columns4, (P(0), P(1), P(2), P(3), P(4), P(5)))
+VOID(chiplm_pie_add_sums, (P(0), P(1), W(2)))
+VOID(chiplm_pie_add_group, (P(0), P(1), P(2), W(3)))
+VOID(chiplm_pie_scale, (P(0), W(1), W(2)))
+WORD(chiplm_pie_block_dot, (P(0), P(1)))
+
 static const twin twins[] = {
+    ROW(chiplm_pie_rows2, 5),
+    ROW(chiplm_pie_rows4, 5),
+    ROW(chiplm_pie_rows8, 5),
+    ROW(chiplm_pie_rows4_c64g64, 6),
+    ROW(chiplm_pie_rows4_c128g64, 6),
+    ROW(chiplm_pie_rows4_c128g128, 6),
+    ROW(chiplm_pie_listed4_c128g64, 6),
+    ROW(chiplm_pie_widen, 3),
+    ROW(chiplm_pie_columns4, 6),
+    ROW(chiplm_pie_add_sums, 3),
+    ROW(chiplm_pie_add_group, 4),
+    ROW(chiplm_pie_scale, 3),
+    ROW(chiplm_pie_block_dot, 2),
     {NULL, NULL, 0},
 };
 
+static bool is_name(const char *a, const char *b) {
+    for (; *a != 0 && *a == *b; a++) {
+        b++;
+    }
+    return *a == *b;
+}
+
 int chiplm_call_twin(const char *name, const chiplm_twin_argument *arguments, int count, uint32_t *returned) {
     for (const twin *t = twins; t->name != NULL; t++) {
-        if (strcmp(t->name, name) == 0) {
+        if (is_name(t->name, name)) {
             if (t->count == count) {
                 *returned = t->call(arguments);
             }
