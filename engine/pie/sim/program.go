@@ -257,7 +257,7 @@ func (p *Program) reach(i int, to uint32) error {
 			if s.form[k].kind == "loop" {
 				return fmt.Errorf("the body of the loop has %d bytes; it may have 1 to 256, and its end comes after it", d-3)
 			}
-			return fmt.Errorf("the label is %d bytes away; %s reaches %d to %d", d, s.name, r[0], r[1])
+			return fmt.Errorf("the label is %d bytes away and %s reaches %d to %d; turn the condition round, past a j to the label", d, s.name, r[0], r[1])
 		}
 	}
 	return nil
