@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -91,11 +92,9 @@ func randomVector(r *rand.Rand) (v vector) {
 }
 
 func long(v []byte) *big.Int {
-	x := new(big.Int)
-	for i, b := range v {
-		x = with(x, uint(8*i), 8, number(int64(b)))
-	}
-	return x
+	high := slices.Clone(v)
+	slices.Reverse(high)
+	return new(big.Int).SetBytes(high)
 }
 
 // operandsFor draws operands; registers that the instruction writes differ from each other.
