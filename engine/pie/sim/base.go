@@ -276,7 +276,7 @@ func calls() []spec {
 	ret := func(name string, size uint8) spec { return instruction(name, "", size, runRet) }
 	retw := func(name string, size uint8) spec { return instruction(name, "", size, runRetw) }
 	return []spec{
-		instruction("entry", "a<> i:0:32760:8", 3, runEntry),
+		instruction("entry", "a<> i:16:32752:16", 3, runEntry),
 		ret("ret", 3), ret("ret.n", 2), retw("retw", 3), retw("retw.n", 2),
 		instruction("call0", "call", 3, runCall0),
 		instruction("callx0", "a<", 3, func(m *Machine, o *op) { m.call0(m.codeAt(m.a[o.r[0]])) }),
