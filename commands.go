@@ -10,6 +10,7 @@ import (
 	"github.com/chiplm/chiplm/eval"
 	evalbench "github.com/chiplm/chiplm/eval/bench"
 	"github.com/chiplm/chiplm/export"
+	"github.com/chiplm/chiplm/export/cost"
 	"github.com/chiplm/chiplm/train"
 	"github.com/chiplm/chiplm/train/bench"
 )
@@ -30,6 +31,7 @@ func commands() []*cobra.Command {
 		eval.SampleCommand(),
 		export.Command(),
 		export.ImageCommand(),
+		cost.Command(),
 		speed,
 	}
 }

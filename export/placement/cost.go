@@ -1,29 +1,36 @@
 package placement
 
 import (
+	"fmt"
+	"slices"
+
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/export/image"
 	"github.com/chiplm/chiplm/export/targets"
 )
 
-// Cost is what a model of the chip says a token takes. It is an estimate; what is read of head and neurons is the layout's.
+// Cost is what a model of the chip says a token takes, in milliseconds. It is an estimate.
 type Cost struct {
+	Profile  string  `json:"profile"`
 	StartMs  float64 `json:"start_ms"`  // at position 0
 	MiddleMs float64 `json:"middle_ms"` // half way through the context
 	EndMs    float64 `json:"end_ms"`    // at the last position
-	MeanMs   float64 `json:"mean_ms"`   // over all positions
+	From     int     `json:"from"`      // the first and the last of the positions that the rest is the mean of
+	To       int     `json:"to"`
+	MeanMs   float64 `json:"mean_ms"`
 	PerSec   float64 `json:"tokens_per_second"`
-	Parts    []Part  `json:"parts_at_middle"`
-
-	fixedMs, perPositionMs float64
+	Parts    []Part  `json:"parts"` // add up to MeanMs
+	Waits    []Wait  `json:"waits"` // likewise
 }
 
-// Part is a share of a token's time. Where the chip computes while it reads, the longer of the two counts.
+// Part is a share of a token's time: the operations of a kind on what lies in one memory.
 type Part struct {
 	Name      string  `json:"name"`
+	Memory    string  `json:"memory,omitempty"` // that it reads
 	Ms        float64 `json:"ms"`
 	ReadMs    float64 `json:"read_ms"`
 	ComputeMs float64 `json:"compute_ms"`
+	Bytes     float64 `json:"bytes"`
 }
 
 // Bound is what a part waits for: bytes or cycles.
@@ -34,62 +41,104 @@ func (p Part) Bound() string {
 	return "bytes"
 }
 
-// atOnce is a part that reads and computes at the same time.
-func atOnce(name string, read, compute float64) Part {
-	return Part{Name: name, Ms: max(read, compute), ReadMs: read, ComputeMs: compute}
+// Wait is the share of a token's time that goes to one cause: the bytes of a memory, or cycles.
+type Wait struct {
+	For string  `json:"for"` // a memory, or cycles
+	Ms  float64 `json:"ms"`
 }
 
-// At is the time of a token at a position, in milliseconds.
-func (c Cost) At(position int) float64 { return c.fixedMs + c.perPositionMs*float64(position+1) }
+// Cycles is what a [Wait] is for where no memory is waited for.
+const Cycles = "cycles"
 
-// cost adds up, per memory, the larger of reading and computing (the caches fetch while the cores compute), then the
-// single rows, the attention over all positions so far, and the fixed work.
-func (l *Layout) cost(c *configs.Config, t *targets.Target) Cost {
-	var out Cost
-	cyclesPerMs := float64(t.Cores) * t.ClockMHz * 1e3
-	for _, m := range t.Memories {
-		var bytes, cycles, rows float64
-		for _, p := range l.Tensors {
-			if p.Tier != m.Tier {
-				continue
+// Estimate works out what a token takes, on average over the positions from to to, both included. An operation reads and
+// computes at the same time where its memory allows that, and the longer counts; operations follow one another.
+func (l *Layout) Estimate(c *configs.Config, t *targets.Target, p *targets.Profile, from, to int) Cost {
+	list := l.operations(c, t, p)
+	out := Cost{Profile: p.Name, From: from, To: to}
+	out.StartMs, out.MiddleMs, out.EndMs = at(list, t, 0), at(list, t, c.ContextLength/2), at(list, t, c.ContextLength-1)
+	places := map[string]int{}
+	waits := map[string]float64{}
+	for i := range list {
+		o := &list[i]
+		read, compute, ms, readBound := 0.0, 0.0, 0.0, 0.0
+		positions := (float64(from) + float64(to)) / 2
+		first, last := from, to
+		if o.streamEach == 0 && o.cyclesEach == 0 {
+			last = first // every position is alike
+		}
+		for position := first; position <= last; position++ {
+			r, k, both := o.ms(t, position)
+			read, compute, ms = read+r, compute+k, ms+both
+			if r > k {
+				readBound += both
 			}
-			bytes += p.ReadBytes - p.RowBytes
-			cycles += p.Weights * t.Kernels.Cycles(p.Bits)
-			rows += rowMs(m, p.RowReads, p.RowBytes)
 		}
-		if m.Tier == l.Memories[len(l.Memories)-1].Tier { // rotary tables stay in the image: a row of each per token
-			rows += rowMs(m, 2, float64(4*c.DModel/c.NHeads))
+		n := float64(last - first + 1)
+		memory := ""
+		if o.memory != nil {
+			memory = o.memory.Name
 		}
-		out.Parts = append(out.Parts,
-			atOnce("products from "+m.Name, bytes/m.SequentialMBs.Value/1e3, cycles/cyclesPerMs),
-			atOnce("rows from "+m.Name, rows, 0))
+		key := o.name + "\x00" + memory
+		j, ok := places[key]
+		if !ok {
+			j = len(out.Parts)
+			places[key] = j
+			out.Parts = append(out.Parts, Part{Name: o.name, Memory: memory})
+		}
+		part := &out.Parts[j]
+		part.ReadMs += read / n
+		part.ComputeMs += compute / n
+		part.Ms += ms / n
+		part.Bytes += o.bytes(positions + 1)
+		out.MeanMs += ms / n
+		waits[memory] += readBound / n
+		waits[Cycles] += (ms - readBound) / n
 	}
-	out.Parts = append(out.Parts, atOnce("norms, rotations, quantising", 0,
-		(t.Fixed.UsPerToken.Value+t.Fixed.UsPerLayer.Value*float64(c.NLayers))/1e3))
-	for _, p := range out.Parts {
-		out.fixedMs += p.Ms
-	}
-	cache := t.Memory(t.Buffers.Cache)
-	read := float64(l.Buffers.Cache) / float64(c.ContextLength) / cache.SequentialMBs.Value / 1e3
-	compute := float64(2*c.DModel*c.NLayers) * t.Kernels.Attention.Value / cyclesPerMs
-	out.perPositionMs = max(read, compute)
-	middle := c.ContextLength / 2
-	out.Parts = append(out.Parts, atOnce("attention, cache in "+cache.Name, read*float64(middle+1), compute*float64(middle+1)))
-	out.StartMs, out.MiddleMs, out.EndMs = out.At(0), out.At(middle), out.At(c.ContextLength-1)
-	out.MeanMs = (out.StartMs + out.EndMs) / 2 // the time is linear in the position
 	out.PerSec = 1e3 / out.MeanMs
-	kept := out.Parts[:0]
-	for _, p := range out.Parts {
-		if p.Ms > 0 {
-			kept = append(kept, p)
+	out.Parts = slices.DeleteFunc(out.Parts, func(p Part) bool { return p.Ms == 0 })
+	for i := range t.Memories {
+		if m := t.Memories[i].Name; waits[m] > 0 {
+			out.Waits = append(out.Waits, Wait{m, waits[m]})
 		}
 	}
-	out.Parts = kept
+	out.Waits = append(out.Waits, Wait{Cycles, waits[Cycles]})
 	return out
 }
 
-func rowMs(m targets.Memory, reads int, bytes float64) float64 {
-	return (float64(reads)*m.RowLatencyUs.Value + bytes/m.RowMBs.Value) / 1e3
+// ms is the time of an operation at a position: of reading, of computing, and of both as they overlap.
+func (o *operation) ms(t *targets.Target, position int) (read, compute, both float64) {
+	positions := float64(position + 1)
+	read = o.read(float64(t.Cores), positions)
+	compute = (o.cycles + o.cyclesEach*positions) / t.ClockMHz / 1e3
+	if o.memory != nil && !o.memory.Overlap {
+		return read, compute, read + compute
+	}
+	return read, compute, max(read, compute)
+}
+
+// at is the time of a token at a position.
+func at(list []operation, t *targets.Target, position int) float64 {
+	ms := 0.0
+	for i := range list {
+		_, _, both := list[i].ms(t, position)
+		ms += both
+	}
+	return ms
+}
+
+// Positions reads a range of positions such as 4-203, both ends included; empty means the whole context.
+func Positions(s string, contextLength int) (from, to int, err error) {
+	if s == "" {
+		return 0, contextLength - 1, nil
+	}
+	var rest string
+	if n, _ := fmt.Sscanf(s, "%d-%d%s", &from, &to, &rest); n != 2 || from < 0 || to < from {
+		return 0, 0, fmt.Errorf("positions %q: give the first and the last, such as 4-203", s)
+	}
+	if to >= contextLength {
+		return 0, 0, fmt.Errorf("positions %q: the context has the positions 0-%d", s, contextLength-1)
+	}
+	return from, to, nil
 }
 
 // EstimateBuffers gives the engine's buffers for a model without asking the engine: for tables shown before there is

@@ -7,6 +7,7 @@ import (
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/export/targets"
+	"github.com/chiplm/chiplm/qat"
 )
 
 // explain adds notes on what surprises in a plan that is as it should be.
@@ -17,22 +18,35 @@ func (l *Layout) explain(c *configs.Config, t *targets.Target) {
 		}
 	}
 	l.explainSilence(c)
-	if l.Measured != nil {
+	if l.Measured != nil && !l.Measured.Assumed {
 		l.Notes = append(l.Notes, fmt.Sprintf("what is read of head and neurons was measured on %s tokens that the model wrote itself; other text reads more or less (chiplm sample --count)",
 			digits.Comma(l.Measured.Tokens)))
 	}
+	l.explainBits(c, t)
+}
+
+// explainBits says where fewer bits would save room and no time.
+func (l *Layout) explainBits(c *configs.Config, t *targets.Target) {
+	p := t.Profile(l.Cost.Profile)
+	per := func(bits int) float64 {
+		q := c.WeightQuant(configs.ClassTrunk)
+		n, sum := float64(c.DModel), 0.0
+		for _, k := range p.For(targets.Product, bits, c.DModel, q.Group) {
+			sum += k.Cycles(0, 1, float64(qat.Groups(q, c.DModel)), n)
+		}
+		return sum / n
+	}
 	var bound []string
 	for _, m := range t.Memories {
-		for _, p := range l.Cost.Parts {
-			if p.Name == "products from "+m.Name && p.Bound() == "cycles" {
+		for _, part := range l.Cost.Parts {
+			if part.Name == configs.QKV && part.Memory == m.Name && part.Bound() == Cycles {
 				bound = append(bound, m.Name)
 			}
 		}
 	}
-	k := t.Kernels
-	if len(bound) > 0 && (k.Int2.Value >= k.Int4.Value || k.Int4.Value >= k.Int8.Value) {
-		l.Notes = append(l.Notes, fmt.Sprintf("products from %s wait for cycles, not bytes: there fewer bits save room and no time (cycles a weight: %g with 2 bits, %g with 4, %g with 8)",
-			strings.Join(bound, " and "), k.Int2.Value, k.Int4.Value, k.Int8.Value))
+	if two, four, eight := per(2), per(4), per(8); len(bound) > 0 && (two >= four || four >= eight) {
+		l.Notes = append(l.Notes, fmt.Sprintf("products from %s wait for cycles, not bytes: there fewer bits save room and no time (cycles a weight: %.2f with 2 bits, %.2f with 4, %.2f with 8)",
+			strings.Join(bound, " and "), two, four, eight))
 	}
 }
 

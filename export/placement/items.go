@@ -44,7 +44,8 @@ func (i Item) table() bool { return i.RowReads > 0 && i.RowReads <= 2 && i.Weigh
 
 // Measured is what a token reads, on average, of what it need not read whole. It depends on the text.
 type Measured struct {
-	Tokens  int       `json:"tokens"` // of the text that it was measured on
+	Tokens  int       `json:"tokens"`            // of the text that it was measured on
+	Assumed bool      `json:"assumed,omitempty"` // nobody measured it: see [Assume]
 	Head    *Head     `json:"head,omitempty"`
 	Neurons []Neurons `json:"neurons,omitempty"` // of each layer with a relu gate, over the whole text
 }
@@ -52,8 +53,9 @@ type Measured struct {
 // Head is what a search of a clustered head reads for a token.
 type Head struct {
 	Clusters int        `json:"clusters"`
-	Blocks   [2]float64 `json:"blocks"` // bounds of rows, at both levels
-	Rows     float64    `json:"rows"`   // read in full
+	Blocks   [2]float64 `json:"blocks"`          // bounds of rows, at both levels
+	Rows     float64    `json:"rows"`            // read in full
+	Means    bool       `json:"means,omitempty"` // the means of clusters are scored, not bounds: no engine of ours does so
 }
 
 // Items lists the tensors of a model's image, in their order, with what a token reads of them: a matrix whole, an expert
@@ -112,6 +114,11 @@ func (m *Measured) silence(t configs.TensorBudget, row float64, it *Item) {
 
 // items are the tensors of the clusters: rotation and bounds are read whole, blocks and ids as the search needs them.
 func (h *Head) items(c *configs.Config) []Item {
+	if h.Means { // a code of 8 bits for each column, and a scale
+		bytes := int64(h.Clusters) * int64(c.DModel+4)
+		return []Item{{Name: HeadMeans, Class: configs.ClassHead, Bits: 8, Bytes: align(bytes, image.Align), ReadBytes: float64(bytes),
+			Weights: float64(h.Clusters * c.DModel)}}
+	}
 	var out []Item
 	for _, t := range image.HeadTensors(c.VocabSize, c.DModel, h.Clusters) {
 		stored := image.Tensor{Rows: t.Rows(), Cols: t.Cols(), Bits: t.Quant.Bits, ScaleType: image.ScaleTypeOf(t.Quant)}

@@ -102,7 +102,7 @@ func Plan(c *configs.Config, t *targets.Target, b Buffers, imageBytes int64, m *
 	if err := l.flash(t, imageBytes); err != nil {
 		return nil, err
 	}
-	l.Cost = l.cost(c, t)
+	l.Cost = l.Estimate(c, t, t.Profile(""), 0, c.ContextLength-1)
 	l.explain(c, t)
 	return l, nil
 }

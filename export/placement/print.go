@@ -1,8 +1,10 @@
 package placement
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -27,20 +29,8 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 		fmt.Fprintf(&b, "\nAddresses are mapped in %d pages of %s bytes:\n  %d for the program, %d for PSRAM, %d for the image; %d are free\n",
 			m.Pages, digits.Comma(m.PageBytes), m.App, m.PSRAM, m.Image, m.Free)
 	}
-	c := l.Cost
-	fmt.Fprintf(&b, "\nEstimated by a model, not measured on a chip, for %s:\n", l.assumed())
-	fmt.Fprintf(&b, "  %.2f ms at the start, %.2f in the middle, %.2f at the end of the context; %.1f tokens a second\n",
-		c.StartMs, c.MiddleMs, c.EndMs, c.PerSec)
-	fmt.Fprintf(&b, "\nA token in the middle of the context, in ms; reading and computing overlap, the longer counts:\n\n")
-	tw = tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(tw, "ms\treading\tcomputing\tbound by\t  part")
-	for _, p := range c.Parts {
-		if p.Ms < 0.0005 {
-			continue // would print as nothing
-		}
-		fmt.Fprintf(tw, "%.3f\t%s\t%s\t%s\t  %s\n", p.Ms, orDash(p.ReadMs), orDash(p.ComputeMs), p.Bound(), p.Name)
-	}
-	tw.Flush()
+	fmt.Fprintf(&b, "\nEstimated by a model, not measured on a chip, for %s:\n", l.Assumed())
+	l.Cost.Write(&b)
 	for i, n := range l.Notes {
 		if i == 0 {
 			fmt.Fprintln(&b)
@@ -51,8 +41,41 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 	return err
 }
 
-// assumed says what is taken to be read of head and neurons.
-func (l *Layout) assumed() string {
+// Write prints the times, what is waited for, and the parts, largest first.
+func (c *Cost) Write(b *strings.Builder) {
+	fmt.Fprintf(b, "  %.2f ms at the start, %.2f in the middle, %.2f at the end of the context; %.1f tokens a second\n",
+		c.StartMs, c.MiddleMs, c.EndMs, c.PerSec)
+	fmt.Fprintf(b, "\nA token takes %.3f ms, the mean of the positions %d to %d: what it waits for, and its parts.\n"+
+		"Reading and computing overlap, and the longer counts; but rows from flash are waited for.\n\n", c.MeanMs, c.From, c.To)
+	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	for _, w := range c.Waits {
+		fmt.Fprintf(tw, "%.3f\t%s\t  %-20s\t\n", w.Ms, c.share(w.Ms), w.For)
+	}
+	tw.Flush()
+	fmt.Fprintln(b)
+	tw = tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tw, "ms\tshare\treading\tcomputing\tbytes\tbound by\t  part")
+	parts := slices.Clone(c.Parts)
+	slices.SortStableFunc(parts, func(a, b Part) int { return cmp.Compare(b.Ms, a.Ms) })
+	for _, p := range parts {
+		if p.Ms < 0.0005 {
+			continue // would print as nothing
+		}
+		name := p.Name
+		if p.Memory != "" {
+			name += " from " + p.Memory
+		}
+		fmt.Fprintf(tw, "%.3f\t%s\t%s\t%s\t%s\t%s\t  %s\n", p.Ms, c.share(p.Ms), orDash(p.ReadMs), orDash(p.ComputeMs),
+			digits.Comma(int64(p.Bytes)), p.Bound(), name)
+	}
+	tw.Flush()
+}
+
+// share is a part of the mean, in percent.
+func (c *Cost) share(ms float64) string { return fmt.Sprintf("%.1f %%", 100*ms/c.MeanMs) }
+
+// Assumed says what is taken to be read of head and neurons.
+func (l *Layout) Assumed() string {
 	head, neurons := "the full head", "every neuron"
 	if m := l.Measured; m != nil {
 		if m.Head != nil {

@@ -5,26 +5,29 @@
 // A plan made from them is a plan, not a measurement.
 package targets
 
-import "github.com/chiplm/chiplm/export/image"
+import (
+	"slices"
+
+	"github.com/chiplm/chiplm/export/image"
+)
 
 // Target is a chip.
 type Target struct {
-	Name     string   `yaml:"name" json:"name"`
-	Title    string   `yaml:"title" json:"title"`
-	Cores    int      `yaml:"cores" json:"cores"`
-	ClockMHz float64  `yaml:"clock_mhz" json:"clock_mhz"`
-	Memories []Memory `yaml:"memories" json:"memories"` // fastest first
-	Buffers  Buffers  `yaml:"buffers" json:"buffers"`
-	Kernels  Kernels  `yaml:"kernels" json:"kernels"`
-	Fixed    Fixed    `yaml:"fixed" json:"fixed"`
-	MMU      *MMU     `yaml:"mmu" json:"mmu,omitempty"`     // nil: addresses are no limit
-	Flash    *Flash   `yaml:"flash" json:"flash,omitempty"` // nil: the image's size is no limit
+	Name     string    `yaml:"name" json:"name"`
+	Title    string    `yaml:"title" json:"title"`
+	Cores    int       `yaml:"cores" json:"cores"`
+	ClockMHz float64   `yaml:"clock_mhz" json:"clock_mhz"`
+	Memories []Memory  `yaml:"memories" json:"memories"` // fastest first
+	Buffers  Buffers   `yaml:"buffers" json:"buffers"`
+	Profiles []Profile `yaml:"profiles" json:"profiles"`     // of engines; the first is that of this project
+	MMU      *MMU      `yaml:"mmu" json:"mmu,omitempty"`     // nil: addresses are no limit
+	Flash    *Flash    `yaml:"flash" json:"flash,omitempty"` // nil: the image's size is no limit
 }
 
 // Figure is a number with what it rests on.
 type Figure struct {
 	Value  float64 `yaml:"value" json:"value"`
-	Kind   string  `yaml:"kind" json:"kind"` // measured, datasheet, derived or estimate
+	Kind   string  `yaml:"kind" json:"kind"` // measured, datasheet, derived, calibrated or estimate
 	Source string  `yaml:"source" json:"source"`
 }
 
@@ -33,11 +36,20 @@ type Memory struct {
 	Name          string     `yaml:"name" json:"name"`
 	Tier          image.Tier `yaml:"tier" json:"tier"`
 	Bytes         int64      `yaml:"bytes" json:"bytes"`
-	Usable        int64      `yaml:"usable" json:"usable"` // what buffers and weights may take
-	Align         int64      `yaml:"align" json:"align"`   // of a tensor
-	SequentialMBs Figure     `yaml:"sequential_mb_s" json:"sequential_mb_s"`
-	RowMBs        Figure     `yaml:"row_mb_s" json:"row_mb_s"`             // within one randomly chosen row
-	RowLatencyUs  Figure     `yaml:"row_latency_us" json:"row_latency_us"` // before its first byte
+	Usable        int64      `yaml:"usable" json:"usable"`                   // what buffers and weights may take
+	Align         int64      `yaml:"align" json:"align"`                     // of a tensor
+	Line          int64      `yaml:"line" json:"line"`                       // bytes that are fetched at a time; 1: no cache before it
+	Overlap       bool       `yaml:"overlap" json:"overlap"`                 // it is read while the cores compute
+	SequentialMBs Figure     `yaml:"sequential_mb_s" json:"sequential_mb_s"` // by all cores together
+	RowMBs        Figure     `yaml:"row_mb_s" json:"row_mb_s"`               // by one core, within one randomly chosen row
+	RowLatencyUs  Figure     `yaml:"row_latency_us" json:"row_latency_us"`   // before its first byte
+	Faster        *Faster    `yaml:"faster" json:"faster,omitempty"`         // nil: it has one speed
+}
+
+// Faster is a memory set to a higher clock.
+type Faster struct {
+	Title string `yaml:"title" json:"title"`
+	Times Figure `yaml:"times" json:"times"` // as fast as usual, sequentially and within rows
 }
 
 // Buffers says where the engine's own memory lies.
@@ -45,34 +57,6 @@ type Buffers struct {
 	Arena image.Tier `yaml:"arena" json:"arena"`
 	Cache image.Tier `yaml:"cache" json:"cache"`
 	Batch int        `yaml:"batch" json:"batch"` // tokens per pass that the arena is sized for
-}
-
-// Kernels holds the cycles of one core per weight of a product, or per multiply-accumulate of attention.
-type Kernels struct {
-	Int2      Figure `yaml:"int2" json:"int2"`
-	Int4      Figure `yaml:"int4" json:"int4"`
-	Int8      Figure `yaml:"int8" json:"int8"`
-	Float32   Figure `yaml:"float32" json:"float32"`
-	Attention Figure `yaml:"attention" json:"attention"`
-}
-
-// Cycles is the cost of a weight with the given bits.
-func (k Kernels) Cycles(bits int) float64 {
-	switch bits {
-	case 2:
-		return k.Int2.Value
-	case 4:
-		return k.Int4.Value
-	case 8:
-		return k.Int8.Value
-	}
-	return k.Float32.Value
-}
-
-// Fixed is the work that depends on neither weights nor position.
-type Fixed struct {
-	UsPerLayer Figure `yaml:"us_per_layer" json:"us_per_layer"`
-	UsPerToken Figure `yaml:"us_per_token" json:"us_per_token"`
 }
 
 // MMU is the table that maps flash and external memory into addresses.
@@ -98,4 +82,19 @@ func (t *Target) Memory(tier image.Tier) *Memory {
 		}
 	}
 	return nil
+}
+
+// With is the target with the memory of a tier set to its higher clock; nil if it has none.
+func (t *Target) With(tier image.Tier) *Target {
+	m := t.Memory(tier)
+	if m == nil || m.Faster == nil {
+		return nil
+	}
+	fast := *t
+	fast.Memories = slices.Clone(t.Memories)
+	f := fast.Memory(tier)
+	f.SequentialMBs.Value *= m.Faster.Times.Value
+	f.RowMBs.Value *= m.Faster.Times.Value
+	f.Faster = nil
+	return &fast
 }

@@ -43,8 +43,29 @@ func TestESP32S3(t *testing.T) {
 	if us := f.RowLatencyUs.Value + 512/f.RowMBs.Value; us < 20.2 || us > 20.4 {
 		t.Errorf("a 512-byte row from flash takes %.2f us", us)
 	}
-	if x.Kernels.Cycles(4) != 0.47 || x.Kernels.Cycles(32) != x.Kernels.Float32.Value {
-		t.Error("kernel costs by bits")
+	// The line-size figures: a miss of a line takes 328 ns and its bytes at 147 MB/s.
+	p := x.Memory(image.PSRAM)
+	for line, speed := range map[float64]float64{16: 37.0, 32: 58.1, 64: 84.2} {
+		if got := line / (p.RowLatencyUs.Value + line/p.RowMBs.Value); got < 0.98*speed || got > 1.02*speed {
+			t.Errorf("lines of %v bytes: %.1f MB/s, measured %.1f", line, got, speed)
+		}
+	}
+	study := x.Profile("study")
+	if k := study.For(Product, 4, 128, 64); len(k) != 1 || k[0].Value != 0.47 || study.For(Norm, 0, 0, 0) != nil || x.Profile("") != &x.Profiles[0] || x.Profile("none") != nil {
+		t.Error("kernels of the study")
+	}
+	// The calibrated figures lie where physics allows.
+	for _, r := range []struct {
+		what             string
+		value, low, high float64
+	}{
+		{"the higher clock: between bytes alone and all of a miss", p.Faster.Times.Value, 1.23, 1.5},
+		{"a cluster's mean: 128 plain products, and its place in the order", study.For(Means, 0, 0, 0)[0].Row, 200, 3000},
+		{"the best clusters' share of the rows", study.Reads.Rows.Value, 0.1, 0.5},
+	} {
+		if r.value < r.low || r.value > r.high {
+			t.Errorf("%s: %v is outside %v to %v", r.what, r.value, r.low, r.high)
+		}
 	}
 }
 
@@ -72,20 +93,31 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, new, want string }{
-		{"cores: 2", "cores: 0", "x.yaml:13:8: cores: is 0"},
-		{"cores: 2", "cores: two", "x.yaml:13:8"},
-		{"cores: 2", "core: 2", `x.yaml:13:1: unknown field "core"`},
-		{"usable: 278528", "usable: 600000", "x.yaml:20:13: memories[0].usable: is 600000"},
+		{"cores: 2", "cores: 0", "x.yaml:14:8: cores: is 0"},
+		{"cores: 2", "cores: two", "x.yaml:14:8"},
+		{"cores: 2", "core: 2", `x.yaml:14:1: unknown field "core"`},
+		{"usable: 278528", "usable: 600000", "x.yaml:21:13: memories[0].usable: is 600000"},
 		{"align: 16 ", "align: 24 ", "memories[0].align: is 24"},
 		{"tier: psram", "tier: sram", "memories[1].tier: sram is the tier of memories[0] too"},
 		{"tier: psram", "tier: eeprom", `unknown tier "eeprom"`},
 		{"arena: sram", "arena: flash", "buffers.arena: is flash"},
-		{"value: 0.47, kind: measured", "value: -1, kind: measured", "kernels.int4.value: is -1"},
-		{"value: 0.47, kind: measured", "value: 0.47, kind: guessed", `kernels.int4.kind: is "guessed"`},
-		{"  int8: ", "  int9: ", "unknown field"},
+		{"value: 0.47, kind: measured", "value: -1, kind: measured", "profiles[1].kernels[0].value: is -1"},
+		{"value: 0.47, kind: measured", "value: 0.47, kind: guessed", `profiles[1].kernels[0].kind: is "guessed"`},
+		{"value: 0.47, kind", "value: .nan, kind", "profiles[1].kernels[0].value: is NaN"},
+		{"work: scores, split: true, value: 0.5", "work: score, split: true, value: 0.5", `is "score", which is no kind of work`},
+		{"bits: 8, split: true, value: 0.37, kind: estimate, source: \"4", "bits: 3, split: true, value: 0.37, kind: estimate, source: \"4", "bits: is 3"},
+		{"covers: [softmax, norm", "covers: [norm", "kernels: have none for softmax, nor does fixed.covers list it"},
+		{"covers: [softmax", "covers: [mix, softmax", "mix has a kernel and is covered by fixed work too"},
+		{"- {work: means, row:", "- {work: mix, row:", "mix is listed before"},
+		{"search: means", "search: luck", `reads.search: is "luck"`},
+		{"name: study", "name: ours", "each profile needs a name of its own"},
+		{"line: 64", "line: 63", "memories[1].line: is 63"},
+		{"times: {value: 1.361", "times: {value: 0.9", "must lie above 1"},
+		{"neurons: {value: 0.21", "neurons: {value: 1.21", "a share must not be above 1"},
+		{"split: true, call: 60", "splat: true, call: 60", "unknown field"},
 		{"pages: 512 ", "pages: 5 ", "mmu.app_pages: is 17"},
 		{"model_bytes: 0xEF0000", "model_bytes: 0xFF0000", "flash.model_bytes: ends at 0x1100000"},
-		{"name: esp32s3", "name: esp32s3\nname: again", "x.yaml:12:1"},
+		{"name: esp32s3", "name: esp32s3\nname: again", "x.yaml:13:1"},
 		{"clock_mhz: 240", "", "clock_mhz: is 0"},
 		{"batch: 8 ", "batch: 0 ", "buffers.batch: is 0"},
 	} {
@@ -117,4 +149,51 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("%v, %v", x, err)
 		}
 	})
+}
+
+// Of kernels for one stage the first that fits is taken; stages add up.
+func TestKernelsFor(t *testing.T) {
+	p := Profile{Kernels: []Kernel{
+		{Work: Product, Bits: 4, Columns: 128, Grouped: 64, Symbol: "special"},
+		{Work: Product, Bits: 4, Symbol: "general"},
+		{Work: Product, Bits: 4, Stage: "scale", Symbol: "scaling"},
+		{Work: Product, Bits: 8, Symbol: "eight"},
+		{Work: Norm, Symbol: "norm"},
+	}}
+	for _, c := range []struct {
+		work                   Work
+		bits, columns, grouped int
+		want                   string
+	}{
+		{Product, 4, 128, 64, "special scaling"},
+		{Product, 4, 128, 32, "general scaling"},
+		{Product, 4, 64, 64, "general scaling"},
+		{Product, 8, 128, 64, "eight"},
+		{Product, 2, 128, 64, ""},
+		{Norm, 0, 0, 0, "norm"},
+	} {
+		var names []string
+		for _, k := range p.For(c.work, c.bits, c.columns, c.grouped) {
+			names = append(names, k.String())
+		}
+		if got := strings.Join(names, " "); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	if c := (&Kernel{Call: 1000, Row: 100, Group: 10, Value: 1}).Cycles(2, 3, 4, 5); c != 2345 {
+		t.Errorf("%v cycles", c)
+	}
+}
+
+// A faster memory is a copy.
+func TestWith(t *testing.T) {
+	x, err := Load("esp32s3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	fast := x.With(image.PSRAM)
+	if fast.Memory(image.PSRAM).SequentialMBs.Value != 83*x.Memory(image.PSRAM).Faster.Times.Value || x.Memory(image.PSRAM).SequentialMBs.Value != 83 ||
+		fast.With(image.PSRAM) != nil || x.With(image.Flash) != nil {
+		t.Errorf("%+v", fast)
+	}
 }
