@@ -43,12 +43,11 @@ func (o *operation) bytes(positions float64) float64 {
 
 // work lists the operations of a token. It is made for one plan, chip and engine.
 type work struct {
-	c       *configs.Config
-	t       *targets.Target
-	p       *targets.Profile
-	layout  *Layout
-	list    []operation
-	indexes map[string]int
+	c      *configs.Config
+	t      *targets.Target
+	p      *targets.Profile
+	layout *Layout
+	list   []operation
 }
 
 // operations lists what a token does.
