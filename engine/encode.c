@@ -132,7 +132,8 @@ enum { BYTE_IDS = 256 * sizeof(uint32_t) };
 /* The tokenizer section, and the index over it: the id of each byte, then the ranks of all merges in the order of their
  * pairs, 16 bits each where these suffice. */
 typedef struct tokenizer {
-    const uint8_t *offsets, *merges, *text;
+    const uint32_t *offsets, *merges; /* as they stand in the image, which is aligned and little endian as we are */
+    const uint8_t *text;
     uint32_t n_entries, n_merges, end_of_text;
     const uint32_t *byte_ids;
     const uint16_t *narrow; /* or null */
@@ -144,9 +145,9 @@ static bool is_narrow(uint32_t n_merges) { return n_merges <= 1U << 16; }
 static tokenizer open_tokenizer(const chiplm_image *image, const void *index) {
     const uint8_t *p = image->tokenizer.at;
     tokenizer t = {.n_entries = chiplm_get32(p + 4), .n_merges = chiplm_get32(p + 8), .end_of_text = chiplm_get32(p + 12)};
-    t.offsets = p + 20;
-    t.merges = t.offsets + 4 * ((size_t)t.n_entries + 1);
-    t.text = t.merges + (size_t)12 * t.n_merges;
+    t.offsets = (const uint32_t *)(const void *)(p + 20);
+    t.merges = t.offsets + t.n_entries + 1;
+    t.text = (const uint8_t *)(t.merges + (size_t)3 * t.n_merges);
     if (index != NULL) {
         const void *ranks = (const uint8_t *)index + BYTE_IDS;
         t.byte_ids = index;
@@ -159,11 +160,11 @@ static tokenizer open_tokenizer(const chiplm_image *image, const void *index) {
 static uint64_t pair(uint32_t left, uint32_t right) { return (uint64_t)left << 32 | right; }
 
 static uint64_t pair_of(const tokenizer *t, uint32_t rank) {
-    const uint8_t *merge = t->merges + (size_t)12 * rank;
-    return pair(chiplm_get32(merge), chiplm_get32(merge + 4));
+    const uint32_t *merge = t->merges + (size_t)3 * rank;
+    return pair(merge[0], merge[1]);
 }
 
-static uint32_t result_of(const tokenizer *t, uint32_t rank) { return chiplm_get32(t->merges + (size_t)12 * rank + 8); }
+static uint32_t result_of(const tokenizer *t, uint32_t rank) { return t->merges[(size_t)3 * rank + 2]; }
 
 static uint32_t rank_at(const tokenizer *t, uint32_t place) { return t->narrow != NULL ? t->narrow[place] : t->wide[place]; }
 
@@ -231,8 +232,7 @@ static void sort(uint8_t *ranks, const tokenizer *t) {
 }
 
 static chiplm_span entry(const tokenizer *t, uint32_t id) {
-    const uint32_t first = chiplm_get32(t->offsets + (size_t)4 * id);
-    return (chiplm_span){.at = t->text + first, .bytes = chiplm_get32(t->offsets + (size_t)4 * id + 4) - first};
+    return (chiplm_span){.at = t->text + t->offsets[id], .bytes = t->offsets[id + 1] - t->offsets[id]};
 }
 
 /* Whether a merge joins two entries to the one that holds the bytes of both. */

@@ -160,7 +160,7 @@ func TestEncodeEqualsPackageBPE(t *testing.T) {
 func randomText(rng *rand.Rand, n int) []byte {
 	pieces := []string{"'s", "'t", "'re", "'ve", "'m", "'ll", "'d", "'", "'r", "'v", "'l", "'S", " ", "  ", "\n", "\t", "\r\n", "\u00a0", "\u3000", "\u2003",
 		"\u0085", "the", " hill", "Jack", "12", "½", "Ⅷ", "!", "...", "你好", "при", "🙂", "\u0301", "\u200d", "\ufffd", "\ufeff", "\u07ff", "\u0800", "\uffff",
-		"\U00010000", "\U0010ffff", "\x80", "\xc0\x80", "\xc3", "\xe0\x80\x80", "\xe3\x80", "\xed\xa0\x80", "\xf0\x80\x80\x80", "\xf0\x9f\x99",
+		"\U00010000", "\U0010ffff", "\x80", "\xc0\xa0", "\xc1\xa1", "\xc3", "\xe0\x80\xa0", "\xe0\x9f\xbf", "\xe3\x80", "\xed\xa0\x80", "\xf0\x80\x80\xa0", "\xf0\x8f\xbf\xbf", "\xf0\x9f\x99",
 		"\xf4\x90\x80\x80", "\xf5", "\xff"}
 	var text []byte
 	for range n {
@@ -238,6 +238,23 @@ func TestEncodeEveryCharacter(t *testing.T) {
 			}
 			for _, probe := range []string{"x", "1", "!", " \n"} {
 				text = append(append(append(text, probe...), c...), probe...)
+			}
+		}
+		compareEncoders(t, im, tok, text)
+	}
+}
+
+// TestEncodeEveryPairOfBytes does the same with pairs and triples of bytes, most of which are no characters.
+func TestEncodeEveryPairOfBytes(t *testing.T) {
+	tok := classTokenizer(t)
+	im := encoderImage(t, tok)
+	for a := range 256 {
+		var text []byte
+		for b := range 256 {
+			for _, rest := range []string{"", "\xa0", "\xbf\xbf", "\x80\xa0"} {
+				for _, probe := range []string{"x", " \n"} {
+					text = append(append(append(text, probe...), byte(a), byte(b)), rest+probe...)
+				}
 			}
 		}
 		compareEncoders(t, im, tok, text)
