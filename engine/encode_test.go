@@ -223,8 +223,8 @@ func classTokenizer(tb testing.TB) *bpe.Tokenizer {
 	return fromSection(tb, append(section, text...))
 }
 
-// TestEncodeEveryCharacter puts every code point, and what would encode a surrogate, beside a letter, a number, a sign and
-// white space: where it is joined to them tells its class.
+// TestEncodeEveryCharacter puts every code point, and what would encode a surrogate, behind a letter, a number and a sign:
+// to which it is joined tells its class.
 func TestEncodeEveryCharacter(t *testing.T) {
 	tok := classTokenizer(t)
 	im := encoderImage(t, tok)
@@ -236,9 +236,12 @@ func TestEncodeEveryCharacter(t *testing.T) {
 			if r >= 0xd800 && r < 0xe000 {
 				c = []byte{0xed, byte(0x80 | r>>6&0x3f), byte(0x80 | r&0x3f)}
 			}
-			for _, probe := range []string{"x", "1", "!", " \n"} {
-				text = append(append(append(text, probe...), c...), probe...)
+			for _, probe := range []string{"x", "1", "!"} {
+				if r < 0x40000 || probe == "!" { // beyond, all are alike
+					text = append(append(text, probe...), c...)
+				}
 			}
+			text = append(text, '\n')
 		}
 		compareEncoders(t, im, tok, text)
 	}
