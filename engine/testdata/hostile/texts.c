@@ -102,7 +102,12 @@ static size_t some_text(const chiplm_image *image, const list *l, bool letters, 
 
 static void encode(const chiplm_image *image, const list *l, bool letters, uint64_t *r) {
     uint8_t buffer[60];
-    const size_t bytes = some_text(image, l, letters, buffer, sizeof buffer, r);
+    size_t bytes = some_text(image, l, letters, buffer, sizeof buffer, r);
+    if (!letters && bytes > 3) { /* something that is not whole at its end */
+        static const char *const ends[] = {"'", "'r", "'l", "'v", "\xc3", "\xe3\x80", "\xf0\x9f", "\xf0\x9f\x99", " ", "  "};
+        const char *end = ends[hostile_below(r, sizeof ends / sizeof ends[0])];
+        memcpy(buffer + bytes - strlen(end), end, strlen(end));
+    }
     uint8_t *text = hostile_copy(buffer, bytes);
     const size_t scratch_bytes = chiplm_encode_scratch(image, bytes);
     void *scratch = hostile_memory(scratch_bytes, 0xff);
