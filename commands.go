@@ -7,6 +7,7 @@ import (
 	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/shards"
+	"github.com/chiplm/chiplm/engine/pie/check"
 	"github.com/chiplm/chiplm/eval"
 	evalbench "github.com/chiplm/chiplm/eval/bench"
 	"github.com/chiplm/chiplm/export"
@@ -32,6 +33,7 @@ func commands() []*cobra.Command {
 		export.Command(),
 		export.ImageCommand(),
 		cost.Command(),
+		check.Command(),
 		speed,
 	}
 }
