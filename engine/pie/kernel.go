@@ -74,6 +74,5 @@ type Kernel struct {
 
 // Kernels lists all kernels, in the order of tables.
 func Kernels() []Kernel {
-	var all []Kernel
-	return all
+	return products()
 }

@@ -104,8 +104,21 @@ chiplm_pie_rows2:
 	mov.s	f2, f14
 	mov.s	f4, f14
 	movi	a8, 64
+	bgeu	a7, a8, .Lwhole_blocks
+	j	.Lgroups_of_32			// or a row
+.Lwhole_blocks:
 	beq	a7, a8, .Lgroups_of_64
-	bltu	a8, a7, .Lgroups_of_128
+	loopnez	a10, .Lend_128
+	finish_group
+	block
+.Lend_128:
+	j	.Lrest
+.Lgroups_of_64:
+	loopnez	a10, .Lend_64
+	finish_group
+.Lend_64:
+	j	.Lrest
+.Lgroups_of_32:
 	loopnez	a10, .Lhalf
 	quarters
 	take_sum
@@ -121,16 +134,6 @@ chiplm_pie_rows2:
 	first_half
 	scale_sum
 	last_half
-	j	.Lrest
-.Lgroups_of_64:
-	loopnez	a10, .Lend_64
-	finish_group
-.Lend_64:
-	j	.Lrest
-.Lgroups_of_128:
-	loopnez	a10, .Lrest
-	finish_group
-	block
 .Lrest:
 	beqz	a11, .Lfinish_row
 	finish_group

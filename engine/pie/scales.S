@@ -21,15 +21,17 @@ chiplm_pie_widen:
 	addi	a2, a2, 2
 	slli	a8, a7, 13
 	add	a8, a8, a6
-	bgeu	a7, a5, .Lhas_exponent
-	float.s	f0, a7, 15
-	mul.s	f0, f0, f1
-	rfr	a8, f0
-.Lhas_exponent:
+	bltu	a7, a5, .Lno_exponent
+.Lwiden:
 	s32i	a8, a3, 0
 	addi	a3, a3, 4
 .Lwidened:
 	retw
+.Lno_exponent:
+	float.s	f0, a7, 15
+	mul.s	f0, f0, f1
+	rfr	a8, f0
+	j	.Lwiden
 
 // Four rows a turn, so that no instruction waits for the one before; then the rows that are left, one by one.
 //
