@@ -1,7 +1,8 @@
 # make demo   the whole road on a small model, in minutes: train, score, export, verify, read a story
 # make test   every test
 # make arm64  the tests of the arithmetic on arm64, cross-compiled and run by QEMU (Linux on another processor)
-# make xtensa the C core on 32-bit Xtensa, the chip's family of processors, compiled and run the same way (Linux)
+# make xtensa the C core on 32-bit Xtensa, the chip's family of processors, compiled and run the same way (Linux), and the
+#             firmware compiled
 # make fuzz   the C core fed with hostile images and hostile calls by libFuzzer, under sanitizers: RUNS of each; of images that
 #             are accepted one in EVERY is run, in all ways. Needs clang
 # make lint   gofmt, go vet, staticcheck
@@ -43,6 +44,7 @@ arm64:
 xtensa:
 	@./setup.sh xtensa
 	CHIPLM_XTENSA=required go test -tags noblas -count=1 -run '^TestCore.*Xtensa' ./engine
+	CHIPLM_XTENSA=required go test -tags noblas -count=1 -run '^TestXtensa' ./firmware/board
 
 # Most changes of an image keep to the rules or break one on purpose, so libFuzzer need not learn from comparisons or count
 # loops. What it finds worth keeping stays in $(FUZZ), and the next run starts from it; what fails is written there too.

@@ -267,12 +267,12 @@ static bool answer_always(board *b, char command, const fields *f, bool *restart
     if (command != 'I' && command != 'R' && command != 'V' && command != 'X') {
         return false;
     }
-    if (command == 'X' || !ended(b, f)) { /* X: nothing runs */
+    if (!ended(b, f)) {
         return true;
     }
     if (command == 'I') {
         board_info(b);
-    } else {
+    } else if (command != 'X') { /* nothing runs that it could stop */
         line(b, command == 'R' ? "R" : "V 1");
         *restart = command == 'R';
     }
