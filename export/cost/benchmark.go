@@ -262,31 +262,30 @@ func (b *Benchmark) kernels(p *targets.Profile, source string) (notes []string, 
 	unknown := map[string]bool{}
 	for i := range b.Kernels {
 		m := &b.Kernels[i]
-		kernels := m.of(p)
-		said := 0.0
-		for _, k := range kernels {
-			said += m.said(k)
-		}
-		if said == 0 {
-			if !unknown[m.Symbol] {
-				notes = append(notes, fmt.Sprintf("%s is no kernel of the target: what it took is not used", m.Symbol))
+		groups := m.of(p)
+		for _, kernels := range groups {
+			said := 0.0
+			for _, k := range kernels {
+				said += m.said(k)
 			}
+			for _, k := range kernels {
+				if measured[k] == nil {
+					measured[k] = &sums{}
+				}
+				measured[k].both += said * m.Cycles
+				measured[k].square += said * said
+			}
+		}
+		if len(groups) == 0 && !unknown[m.Symbol] {
 			unknown[m.Symbol] = true
-			continue
-		}
-		for _, k := range kernels {
-			if measured[k] == nil {
-				measured[k] = &sums{}
-			}
-			measured[k].both += said * m.Cycles
-			measured[k].square += said * said
+			notes = append(notes, fmt.Sprintf("%s is no kernel of the target: what it took is not used", m.Symbol))
 		}
 	}
 	var left []string
 	for i := range p.Kernels {
 		k := &p.Kernels[i]
 		s := measured[k]
-		if s == nil {
+		if s == nil || s.square == 0 {
 			left = append(left, k.String())
 			continue
 		}
@@ -309,21 +308,24 @@ var works = map[string]targets.Work{
 	"rmsnorm": targets.Norm, "quantise": targets.Quantise, "rotate": targets.Rotate, "relu_gate": targets.Gate, "gelu_mix": targets.GELU,
 }
 
-// of finds the kernels that a call runs: those of a kind of work, or the one of the symbol.
-func (m *BenchmarkKernel) of(p *targets.Profile) []*targets.Kernel {
+// of finds the kernels that were measured: those of a kind of work together, or each of the symbol, which may serve several.
+func (m *BenchmarkKernel) of(p *targets.Profile) (groups [][]*targets.Kernel) {
 	if w, ok := works[m.Symbol]; ok {
 		grouped := m.Group
 		if grouped == 0 {
 			grouped = m.Columns
 		}
-		return p.For(w, m.Bits, m.Columns, grouped)
+		if kernels := p.For(w, m.Bits, m.Columns, grouped); len(kernels) > 0 {
+			groups = append(groups, kernels)
+		}
+		return groups
 	}
 	for i := range p.Kernels {
 		if p.Kernels[i].Symbol == m.Symbol {
-			return []*targets.Kernel{&p.Kernels[i]}
+			groups = append(groups, []*targets.Kernel{&p.Kernels[i]})
 		}
 	}
-	return nil
+	return groups
 }
 
 // said is what a kernel of the target says of a call that was measured.

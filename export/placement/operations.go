@@ -66,10 +66,11 @@ func (l *Layout) operations(c *configs.Config, t *targets.Target, p *targets.Pro
 
 // cycles is the time of a kind of work on vectors on the clock, in cycles: nothing where fixed work covers it.
 func (w *work) cycles(kind targets.Work, calls, rows, values float64) float64 {
-	return w.add(w.p.For(kind, 0, 0, 0), calls, rows, 0, values)
+	return w.add(w.p.For(kind, 0, 0, 0), calls, calls, rows, 0, values)
 }
 
-func (w *work) add(kernels []*targets.Kernel, calls, rows, groups, values float64) float64 {
+// add is the time of kernels on the clock, in so many jobs that are handed over where the work is split.
+func (w *work) add(kernels []*targets.Kernel, jobs, calls, rows, groups, values float64) float64 {
 	sum, split := 0.0, false
 	for _, k := range kernels {
 		n := k.Cycles(calls, rows, groups, values)
@@ -80,7 +81,7 @@ func (w *work) add(kernels []*targets.Kernel, calls, rows, groups, values float6
 		sum += n
 	}
 	if split {
-		sum += calls * w.p.HandOver.Value
+		sum += jobs * w.p.HandOver.Value
 	}
 	return sum
 }
@@ -92,7 +93,7 @@ func (w *work) product(b configs.TensorBudget, rows float64) float64 {
 		groups = float64(qat.Groups(b.Quant, b.Cols()))
 	}
 	kernels := w.p.For(targets.Product, b.Quant.Bits, b.Cols(), grouped(b))
-	return w.add(kernels, 1, rows, rows*groups, rows*float64(b.Cols()))
+	return w.add(kernels, 1, 1, rows, rows*groups, rows*float64(b.Cols()))
 }
 
 // grouped is the number of columns that share a scale.
@@ -138,7 +139,7 @@ func (w *work) tensor(b configs.TensorBudget, m *targets.Memory) {
 		groups := float64(measured.Neurons[layer].Groups) / float64(measured.Tokens)
 		column, group := ColumnBytes(b)
 		o := operation{name: part, memory: m, stream: groups * float64(group),
-			cycles: w.add(w.p.For(targets.Columns, b.Quant.Bits, b.Cols(), grouped(b)), 1, n, groups, n*float64(b.Block))}
+			cycles: w.add(w.p.For(targets.Columns, b.Quant.Bits, b.Cols(), grouped(b)), 1, 1, n, groups, n*float64(b.Block))}
 		o.scatter(n, float64(b.Cols()), float64(column))
 		w.list = append(w.list, o)
 	default:
@@ -196,7 +197,7 @@ func (w *work) search() {
 		case HeadMeans:
 			o.stream, o.cycles = p.ReadBytes, w.cycles(targets.Means, 1, clusters, clusters*width)
 		case image.HeadRotation:
-			o.stream, o.cycles = p.ReadBytes, w.add(w.p.For(targets.Product, p.Bits, w.c.DModel, w.c.DModel), 1, width, width, width*width)
+			o.stream, o.cycles = p.ReadBytes, w.add(w.p.For(targets.Product, p.Bits, w.c.DModel, w.c.DModel), 1, 1, width, width, width*width)
 		case image.HeadBounds:
 			o.stream, o.cycles = p.ReadBytes, w.cycles(targets.Boxes, 1, clusters, 0)
 		case image.HeadBlocks0: // a cluster's blocks lie together
@@ -217,14 +218,16 @@ func (w *work) attention() {
 	layers, heads, width := float64(w.c.NLayers), float64(w.c.NHeads), float64(w.c.DModel)
 	cache := w.t.Memory(w.t.Buffers.Cache)
 	each := float64(w.layout.Buffers.Cache) / float64(w.c.ContextLength) / 2
-	add := func(name string, kind targets.Work, m *targets.Memory, stream, rows, values float64) {
-		start := w.cycles(kind, layers, 0, 0)
+	// A layer is one job, in which each core takes heads.
+	add := func(name string, kind targets.Work, m *targets.Memory, jobs, stream, rows, values float64) {
+		kernels := w.p.For(kind, 0, 0, 0)
+		start := w.add(kernels, jobs*layers, layers*heads, 0, 0, 0)
 		w.list = append(w.list, operation{name: name, memory: m, streamEach: stream, cycles: start,
-			cyclesEach: w.cycles(kind, layers, rows*layers, values*layers) - start})
+			cyclesEach: w.add(kernels, 0, 0, rows*layers, 0, values*layers)})
 	}
-	add("attention scores", targets.Scores, cache, each, heads, width)
-	add("attention softmax", targets.Softmax, nil, 0, 0, heads)
-	add("attention mix", targets.Mix, cache, each, heads, width)
+	add("attention scores", targets.Scores, cache, 1, each, heads, width)
+	add("attention softmax", targets.Softmax, nil, 0, 0, 0, heads)
+	add("attention mix", targets.Mix, cache, 0, each, heads, width)
 }
 
 // vectors adds the work on vectors between the products.

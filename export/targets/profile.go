@@ -23,9 +23,9 @@ type Work string
 const (
 	Product  Work = "product"  // a matrix and a vector [rows of the matrix; groups that share a scale; weights]
 	Columns  Work = "columns"  // listed columns of a transposed matrix [columns; groups they lie in; weights]
-	Scores   Work = "scores"   // a query and all keys [positions times heads; -; multiply-accumulates]
-	Softmax  Work = "softmax"  // exponentials of scores [heads; -; positions times heads]
-	Mix      Work = "mix"      // a weighted sum of all values [positions times heads; -; multiply-accumulates]
+	Scores   Work = "scores"   // a head's query and all keys [positions; -; multiply-accumulates]
+	Softmax  Work = "softmax"  // from a head's scores to shares that are quantised, and from sums to a result [-; -; positions]
+	Mix      Work = "mix"      // a head's weighted sum of all values [positions; -; multiply-accumulates]
 	Norm     Work = "norm"     // [vectors; -; elements], and so below
 	Quantise Work = "quantise" // floats to 8-bit codes
 	Rotate   Work = "rotate"   // rotary embedding

@@ -114,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		{"line: 64", "line: 63", "memories[1].line: is 63"},
 		{"times: {value: 1.361", "times: {value: 0.9", "must lie above 1"},
 		{"neurons: {value: 0.21", "neurons: {value: 1.21", "a share must not be above 1"},
-		{"split: true, call: 60", "splat: true, call: 60", "unknown field"},
+		{"split: true, call: 38", "splat: true, call: 38", "unknown field"},
 		{"pages: 512 ", "pages: 5 ", "mmu.app_pages: is 17"},
 		{"model_bytes: 0xEF0000", "model_bytes: 0xFF0000", "flash.model_bytes: ends at 0x1100000"},
 		{"name: esp32s3", "name: esp32s3\nname: again", "x.yaml:13:1"},
