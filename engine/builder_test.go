@@ -27,7 +27,6 @@ type testModel struct {
 	clusters *clusters.Clusters     // of the head; or nil
 	tokn     []byte                 // the tokenizer section; nil: one that knows too few bytes to encode
 	tracing  *Tracing               // of forward; or nil
-	position int                    // where forward is
 }
 
 // shape gives a configuration its fields in the order of the MODL section.
