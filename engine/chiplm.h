@@ -184,7 +184,7 @@ chiplm_status chiplm_image_tensor(const chiplm_image *image, uint32_t index, chi
 int32_t chiplm_image_end_of_text(const chiplm_image *image);
 
 /* The bytes of a token: a piece of UTF-8 text, which may end inside a character. None for end-of-text, and for an id that
- * the tokenizer has no entry for. */
+ * the tokenizer has no entry for: in an image without a tokenizer, every id. */
 chiplm_span chiplm_image_token(const chiplm_image *image, int32_t id);
 
 /* The golden: a prompt, the digest of its logits at all positions, and the best tokens after it. Arrays of 32-bit

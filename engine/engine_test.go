@@ -146,6 +146,35 @@ func TestImageSaysWhatItHolds(t *testing.T) {
 	}
 }
 
+// An image may have no tokenizer: then no token has text, and a text still starts somewhere.
+func TestImageWithoutTokenizer(t *testing.T) {
+	m := smallModel(t)
+	m.tokn = make([]byte, 24)
+	m.tokn[12] = 5 // end-of-text
+	b := m.image(t, []int32{1, 2, 3})
+	im := openTest(t, b.bytes)
+	if im.EndOfText() != 5 {
+		t.Errorf("end-of-text is %d", im.EndOfText())
+	}
+	for id := int32(-1); id <= 20; id++ {
+		if got := im.Token(id); len(got) > 0 {
+			t.Errorf("token %d is %q", id, got)
+		}
+	}
+	if err := Verify(im); err != nil {
+		t.Error(err)
+	}
+	for word, v := range map[int]uint32{0: 1, 1: 1, 2: 1, 3: 20, 4: 1, 5: 1} {
+		bad := bytes.Clone(b.bytes)
+		le.PutUint32(bad[b.sections["TOKN"][0]+4*word:], v)
+		fixCRCs(bad)
+		if im, err := NewImage(bad); !errors.Is(err, ErrTokenizer) {
+			t.Errorf("word %d is %d: %v", word, v, err)
+			im.Close()
+		}
+	}
+}
+
 func TestOpenImage(t *testing.T) {
 	dir := t.TempDir()
 	m := smallModel(t)

@@ -18,6 +18,22 @@ chiplm_status chiplm_check_rope(const chiplm_image *image, chiplm_fault *fault) 
     return CHIPLM_OK;
 }
 
+/* The section of a model without a tokenizer: no entries, no merges, no text, and an end-of-text of the vocabulary. */
+static chiplm_status check_no_tokenizer(const chiplm_image *image, chiplm_fault *fault) {
+    const chiplm_span s = image->tokenizer;
+    if (s.bytes != 24) {
+        return chiplm_fail(fault, CHIPLM_ERR_TOKENIZER, "TOKN: bytes", s.bytes, 24);
+    }
+    for (uint32_t i = 4; i < 24; i += 4) {
+        const uint32_t v = chiplm_get32(s.at + i);
+        const uint32_t limit = i == 12 ? image->model.vocab_size - 1 : 0;
+        if (v > limit) {
+            return chiplm_fail(fault, CHIPLM_ERR_TOKENIZER, "TOKN: word of no tokenizer at byte", i, limit);
+        }
+    }
+    return CHIPLM_OK;
+}
+
 chiplm_status chiplm_check_tokenizer(const chiplm_image *image, chiplm_fault *fault) {
     const chiplm_span s = image->tokenizer;
     if (s.bytes < 20) {
@@ -28,8 +44,11 @@ chiplm_status chiplm_check_tokenizer(const chiplm_image *image, chiplm_fault *fa
     const uint32_t merges = chiplm_get32(s.at + 8);
     const uint32_t end_of_text = chiplm_get32(s.at + 12);
     const uint32_t text = chiplm_get32(s.at + 16);
-    if (kind != 1) {
+    if (kind > 1) {
         return chiplm_fail(fault, CHIPLM_ERR_TOKENIZER, "TOKN: kind", kind, 1);
+    }
+    if (kind == 0) { /* none: tokens stand for no text */
+        return check_no_tokenizer(image, fault);
     }
     if (entries == 0 || entries > image->model.vocab_size) {
         return chiplm_fail(fault, CHIPLM_ERR_TOKENIZER, "TOKN: entries", entries, image->model.vocab_size);

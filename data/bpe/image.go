@@ -10,11 +10,26 @@ import (
 // imageKind names byte-level BPE with GPT-2's splitting in an image.
 const imageKind = 1
 
+// noneKind names the absence of a tokenizer in an image.
+const noneKind = 0
+
 // imageHeader is the bytes before the offsets: kind, entries, merges, end-of-text id, bytes.
 const imageHeader = 20
 
 // ErrImage is in the chain of every error of [FromImage].
 var ErrImage = errors.New("bad tokenizer section")
+
+// ErrNone is in the chain of errors for a section that says that the model comes without a tokenizer.
+var ErrNone = errors.New("the image has no tokenizer: its tokens stand for no text, and only their ids can be used")
+
+// AppendNone appends the tokenizer section of a model whose tokens stand for no text that is known. Texts start and end with
+// the token eot all the same.
+func AppendNone(dst []byte, eot int32) []byte {
+	for _, v := range []uint32{noneKind, 0, 0, uint32(eot), 0, 0} {
+		dst = binary.LittleEndian.AppendUint32(dst, v)
+	}
+	return dst
+}
 
 // AppendImage appends the tokenizer section of an image (TOKN) to dst.
 func (t *Tokenizer) AppendImage(dst []byte) []byte {
@@ -43,13 +58,14 @@ func (t *Tokenizer) AppendImage(dst []byte) []byte {
 	return dst
 }
 
-// FromImage reads the tokenizer section of an image. The section must be whole and hold nothing else.
+// FromImage reads the tokenizer section of an image. The section must be whole and hold nothing else. The error is
+// [ErrNone] for one that [AppendNone] wrote.
 func FromImage(b []byte) (*Tokenizer, error) {
 	t, err := fromImage(b)
-	if err != nil {
+	if err != nil && !errors.Is(err, ErrNone) {
 		return nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
-	return t, nil
+	return t, err
 }
 
 func fromImage(b []byte) (*Tokenizer, error) {
@@ -58,6 +74,9 @@ func fromImage(b []byte) (*Tokenizer, error) {
 	}
 	word := func(i int) uint32 { return binary.LittleEndian.Uint32(b[4*i:]) }
 	kind, n, m, eot, size := word(0), uint64(word(1)), uint64(word(2)), word(3), uint64(word(4))
+	if kind == noneKind && n == 0 && m == 0 && size == 0 && len(b) == imageHeader+4 && word(5) == 0 {
+		return nil, ErrNone
+	}
 	if kind != imageKind {
 		return nil, fmt.Errorf("kind %d is unknown; this program knows kind %d, byte-level BPE", kind, imageKind)
 	}

@@ -111,3 +111,23 @@ func FuzzFromImage(f *testing.F) {
 		}
 	})
 }
+
+// A section may say that there is no tokenizer; then nothing else may stand in it.
+func TestNoTokenizer(t *testing.T) {
+	section := AppendNone([]byte("before"), 7)[len("before"):]
+	if tok, err := FromImage(section); tok != nil || !errors.Is(err, ErrNone) || errors.Is(err, ErrImage) {
+		t.Errorf("%v, %v", tok, err)
+	}
+	for _, word := range []int{1, 2, 4, 5} {
+		b := append([]byte(nil), section...)
+		b[4*word] = 1
+		if _, err := FromImage(b); !errors.Is(err, ErrImage) || errors.Is(err, ErrNone) {
+			t.Errorf("word %d: %v", word, err)
+		}
+	}
+	for _, b := range [][]byte{section[:23], append(section, 0)} {
+		if _, err := FromImage(b); !errors.Is(err, ErrImage) {
+			t.Errorf("%d bytes: %v", len(b), err)
+		}
+	}
+}

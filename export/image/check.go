@@ -182,6 +182,9 @@ func checkRope(f *File) error {
 // maxEntry is the longest entry of a tokenizer, in bytes; it bounds the work that a hostile file can ask for.
 const maxEntry = 1 << 16
 
+// NoTokenizer is the kind of a section that says that the tokens stand for no text that is known.
+const NoTokenizer = "none"
+
 // TokenizerFacts is what the tokenizer section says of itself.
 type TokenizerFacts struct {
 	Kind    string `json:"kind"`
@@ -198,10 +201,10 @@ func (f *File) TokenizerFacts() (TokenizerFacts, error) {
 		return TokenizerFacts{}, fmt.Errorf("%w: %d bytes", ErrTokenizer, len(b))
 	}
 	v := func(i int) int { return int(le.Uint32(b[4*i:])) }
-	if v(0) != 1 {
+	if v(0) > 1 {
 		return TokenizerFacts{}, fmt.Errorf("%w: kind %d is unknown", ErrTokenizer, v(0))
 	}
-	t := TokenizerFacts{"byte-level BPE", v(1), v(2), v(3), v(4)}
+	t := TokenizerFacts{[]string{NoTokenizer, "byte-level BPE"}[v(0)], v(1), v(2), v(3), v(4)}
 	if want := 20 + 4*(int64(t.Entries)+1) + 12*int64(t.Merges) + int64(t.Bytes); int64(len(b)) != want {
 		return t, fmt.Errorf("%w: %d bytes for %d entries, %d merges and %d bytes of text: must be %d",
 			ErrTokenizer, len(b), t.Entries, t.Merges, t.Bytes, want)
@@ -213,6 +216,12 @@ func checkTokenizer(f *File) error {
 	t, err := f.TokenizerFacts()
 	if err != nil {
 		return err
+	}
+	if t.Kind == NoTokenizer {
+		if t.Entries != 0 || t.Merges != 0 || t.Bytes != 0 || t.EOT >= f.Sizes.VocabSize || !zero(f.Tokenizer[20:]) {
+			return fmt.Errorf("%w: %+v where the image has no tokenizer and a vocabulary of %d", ErrTokenizer, t, f.Sizes.VocabSize)
+		}
+		return nil
 	}
 	if t.Entries > f.Sizes.VocabSize || t.EOT >= t.Entries {
 		return fmt.Errorf("%w: %d entries and end-of-text %d with a vocabulary of %d", ErrTokenizer, t.Entries, t.EOT, f.Sizes.VocabSize)

@@ -357,6 +357,27 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+// An image may say that it has no tokenizer; then nothing else may stand in the section.
+func TestNoTokenizer(t *testing.T) {
+	m, _ := testModel(tiny(), 4)
+	for _, c := range []struct {
+		words [6]uint32 // kind, entries, merges, end-of-text, bytes, the offset
+		good  bool
+	}{
+		{[6]uint32{0, 0, 0, 256, 0, 0}, true}, {[6]uint32{0, 0, 0, 257, 0, 0}, false}, {[6]uint32{0, 1, 0, 0, 0, 0}, false},
+		{[6]uint32{0, 0, 1, 0, 0, 0}, false}, {[6]uint32{0, 0, 0, 0, 1, 0}, false}, {[6]uint32{0, 0, 0, 0, 0, 1}, false},
+		{[6]uint32{1, 0, 0, 0, 0, 0}, false}, {[6]uint32{2, 0, 0, 0, 0, 0}, false},
+	} {
+		m.Tokenizer = nil
+		for _, v := range c.words {
+			m.Tokenizer = le.AppendUint32(m.Tokenizer, v)
+		}
+		if err := firstFailure(encode(t, m)); c.good && err != nil || !c.good && !errors.Is(err, ErrTokenizer) {
+			t.Errorf("%v: %v", c.words, err)
+		}
+	}
+}
+
 // A wrong checksum further in is reported as such once those around it are right.
 func TestInnerChecksums(t *testing.T) {
 	m, _ := testModel(tiny(), 4)
