@@ -31,6 +31,7 @@ func commands() []*cobra.Command {
 		eval.VerifyCommand(),
 		eval.SampleCommand(),
 		export.Command(),
+		export.ImportCommand(),
 		export.ImageCommand(),
 		cost.Command(),
 		check.Command(),

@@ -2,12 +2,12 @@ package eval
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/windows"
 	"github.com/chiplm/chiplm/engine"
+	"github.com/chiplm/chiplm/export"
 )
 
 // Script is a model and real text for it to read: what a measurement of speed feeds. How many neurons are silent, and so
@@ -29,7 +29,7 @@ func (s *Script) Close() error { return s.subject.close() }
 // or if that is "" of stories that the model writes itself, at temperature 0.7 among its 40 likeliest tokens. A window
 // longer than multiple tokens is cut to a multiple of it. notes gets what a person should know about the model.
 func OpenScript(ctx context.Context, model, runs, stories string, n, multiple int, notes io.Writer) (*Script, error) {
-	s, err := openSubject(ctx, model, runs, notes)
+	s, err := openAny(ctx, model, runs, notes, export.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,13 @@ func OpenScript(ctx context.Context, model, runs, stories string, n, multiple in
 		left -= len(ids)
 		return left > 0
 	}
-	if stories == "" {
+	switch {
+	case stories == "":
 		script.Source = "its own stories"
-		err = ownWindows(ctx, s, add)
-	} else {
+		err = ownWindows(ctx, s.image, add)
+	case s.tokenizer == nil:
+		err = s.noText()
+	default:
 		script.Source, err = stories, storyWindows(ctx, s, stories, add)
 	}
 	if err != nil {
@@ -56,25 +59,35 @@ func OpenScript(ctx context.Context, model, runs, stories string, n, multiple in
 	return script, nil
 }
 
-// ownWindows lets a model write stories until add wants no more.
-func ownWindows(ctx context.Context, s *subject, add func(ids []int32) bool) error {
+// ownWindows lets a model write stories until add wants no more. It works on ids alone: an image may have no tokenizer.
+func ownWindows(ctx context.Context, im *engine.Image, add func(ids []int32) bool) error {
+	e, err := engine.New(im, engine.Options{})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	logits := make([]float32, im.Model().VocabSize)
 	for seed := uint64(1); ; seed++ {
-		e, err := engine.New(s.image, engine.Options{})
-		if err != nil {
-			return err
+		e.Reset()
+		rng := engine.RNG(seed)
+		story := []int32{im.EndOfText()}
+		for {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := e.ForwardLast(story[len(story)-1:], logits); err != nil {
+				return err
+			}
+			id, err := engine.Sample(logits, 0.7, 40, &rng)
+			if err != nil {
+				return err
+			}
+			if id == im.EndOfText() || e.Position() == im.Model().ContextLength {
+				break
+			}
+			story = append(story, id)
 		}
-		r := &listening{Engine: e}
-		w, err := newWriter(r, s, SampleOptions{Temperature: 0.7, TopK: 40, Seed: seed}, io.Discard)
-		if err == nil {
-			err = w.write(ctx, &story{})
-		}
-		if e := e.Close(); err == nil {
-			err = e
-		}
-		if err != nil {
-			return fmt.Errorf("%s writes a story: %w", s.path, err)
-		}
-		if !add(r.fed) {
+		if !add(story) {
 			return nil
 		}
 	}
@@ -96,16 +109,4 @@ func storyWindows(ctx context.Context, s *subject, path string, add func(ids []i
 			return nil
 		})
 	})
-}
-
-// listening is an engine that keeps what it is fed.
-type listening struct {
-	*engine.Engine
-	fed []int32
-}
-
-// ForwardLast is [engine.Engine.ForwardLast].
-func (l *listening) ForwardLast(ids []int32, logits []float32) error {
-	l.fed = append(l.fed, ids...)
-	return l.Engine.ForwardLast(ids, logits)
 }

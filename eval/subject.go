@@ -21,7 +21,7 @@ type subject struct {
 	name       string
 	path       string
 	config     *configs.Config
-	tokenizer  *bpe.Tokenizer
+	tokenizer  *bpe.Tokenizer // nil only from openAny: an image may have none
 	image      *engine.Image
 	checkpoint *checkpoints.Checkpoint
 
@@ -38,6 +38,23 @@ func openSubject(ctx context.Context, name, root string, notes io.Writer) (*subj
 
 // openWith is openSubject; a checkpoint is packed as the options say.
 func openWith(ctx context.Context, name, root string, notes io.Writer, opt export.Options) (*subject, error) {
+	s, err := openAny(ctx, name, root, notes, opt)
+	if err != nil {
+		return nil, err
+	}
+	if s.tokenizer == nil {
+		return nil, errors.Join(s.noText(), s.close())
+	}
+	return s, nil
+}
+
+// noText is the error for an image without a tokenizer where text is wanted.
+func (s *subject) noText() error {
+	return fmt.Errorf("%s: %w; import the model again with --tokenizer", s.path, bpe.ErrNone)
+}
+
+// openAny is openWith for those who can do without text.
+func openAny(ctx context.Context, name, root string, notes io.Writer, opt export.Options) (*subject, error) {
 	path, err := checkpoints.Resolve(root, name)
 	if err != nil {
 		return nil, err
@@ -62,7 +79,7 @@ func openImage(path string) (*subject, error) {
 	if s.config, err = configs.Parse(path, im.Config()); err == nil {
 		s.tokenizer, err = bpe.FromImage(im.Tokenizer())
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, bpe.ErrNone) {
 		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), im.Close())
 	}
 	s.name = s.config.Name

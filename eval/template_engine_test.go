@@ -344,3 +344,15 @@ func TestTemplateCommand(t *testing.T) {
 		}
 	}
 }
+
+// listening is an engine that keeps what it is fed.
+type listening struct {
+	*engine.Engine
+	fed []int32
+}
+
+// ForwardLast is [engine.Engine.ForwardLast].
+func (l *listening) ForwardLast(ids []int32, logits []float32) error {
+	l.fed = append(l.fed, ids...)
+	return l.Engine.ForwardLast(ids, logits)
+}

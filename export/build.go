@@ -14,6 +14,7 @@ import (
 	"github.com/chiplm/chiplm/export/parts"
 	"github.com/chiplm/chiplm/export/placement"
 	"github.com/chiplm/chiplm/export/targets"
+	"github.com/chiplm/chiplm/qat"
 )
 
 // ErrNotQuantised is wrapped when a model has weights or activations that no image can hold.
@@ -33,7 +34,7 @@ type Built struct {
 	Bytes        []byte // the file
 	Model        *image.Model
 	Config       *configs.Config // as in the image: with the overrides
-	Tokenizer    *bpe.Tokenizer
+	Tokenizer    *bpe.Tokenizer  // nil: none is known, the tokens stand for no text
 	Target       *targets.Target
 	Firmware     *parts.Firmware // to lie beside the image, for the caller to give; nil: none
 	Layout       *placement.Layout
@@ -46,12 +47,9 @@ type Built struct {
 // mode; the engine only says how much memory it needs. Errors wrap [ErrNotQuantised], [placement.ErrFit], or name the
 // tensor at fault.
 func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*Built, error) {
-	b := &Built{Target: opt.Target}
-	var err error
-	if b.Target == nil {
-		if b.Target, err = targets.Load("host"); err != nil {
-			return nil, err
-		}
+	b, err := newBuilt(opt)
+	if err != nil {
+		return nil, err
 	}
 	if b.Config, err = opt.Overrides.apply(ck.Config); err != nil {
 		return nil, err
@@ -72,35 +70,54 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 	if b.Model.Golden, err = golden(b.Config, ck.Tensors, b.Tokenizer); err != nil {
 		return nil, fmt.Errorf("golden: %w", err)
 	}
-	if b.Bytes, err = image.Encode(b.Model); err != nil {
+	head := func() (*qat.Matrix, error) { return headMatrix(b.Config, ck.Tensors) }
+	if err := b.place(ctx, opt, head); err != nil {
 		return nil, err
 	}
+	return b, nil
+}
+
+// place clusters the head if that is asked for, plans the placement and encodes the image; all else of the model is there.
+func (b *Built) place(ctx context.Context, opt Options, head func() (*qat.Matrix, error)) error {
+	var err error
+	if b.Bytes, err = image.Encode(b.Model); err != nil {
+		return err
+	}
 	if opt.Clusters != NoClusters || opt.Measure {
-		if err := b.study(ctx, ck, opt.Clusters); err != nil {
-			return nil, err
+		if err := b.study(ctx, head, opt.Clusters); err != nil {
+			return err
 		}
 		if b.Bytes, err = image.Encode(b.Model); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	buffers, err := engineBuffers(b.Bytes, b.Target, b.Config.VocabSize)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if b.Layout, err = placement.Plan(b.Config, b.Target, buffers, int64(len(b.Bytes)), b.Measured); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range b.Model.Tensors {
 		b.Model.Tensors[i].Tier = b.Layout.Tensors[i].Tier
 	}
 	// The tiers change no offset and no size, so the plan stays right.
-	if b.Bytes, err = image.Encode(b.Model); err != nil {
-		return nil, err
+	b.Bytes, err = image.Encode(b.Model)
+	return err
+}
+
+// newBuilt starts an image for the target of the options.
+func newBuilt(opt Options) (*Built, error) {
+	b := &Built{Target: opt.Target}
+	if b.Target != nil {
+		return b, nil
 	}
-	return b, nil
+	var err error
+	b.Target, err = targets.Load("host")
+	return b, err
 }
 
 // engineBuffers asks the engine what it needs beside the image.
@@ -160,11 +177,9 @@ func modelOf(ck *checkpoints.Checkpoint, c *configs.Config, tok *bpe.Tokenizer) 
 		if h.hex == "" {
 			continue // weights that were never saved have no hash
 		}
-		b, err := hex.DecodeString(h.hex)
-		if err != nil || len(b) != len(h.dst) {
-			return nil, fmt.Errorf("%s hash %q is no SHA-256", h.what, h.hex)
+		if *h.dst, err = sha256Of(h.what, h.hex); err != nil {
+			return nil, err
 		}
-		copy(h.dst[:], b)
 	}
 	for _, t := range c.Tensors() {
 		w := ck.Tensors[t.Name]
@@ -178,4 +193,14 @@ func modelOf(ck *checkpoints.Checkpoint, c *configs.Config, tok *bpe.Tokenizer) 
 		m.Tensors = append(m.Tensors, packed)
 	}
 	return m, nil
+}
+
+// sha256Of reads the hash of something.
+func sha256Of(what, text string) (out [32]byte, err error) {
+	b, err := hex.DecodeString(text)
+	if err != nil || len(b) != len(out) {
+		return out, fmt.Errorf("%s hash %q is no SHA-256", what, text)
+	}
+	copy(out[:], b)
+	return out, nil
 }

@@ -47,7 +47,8 @@ type Manifest struct {
 	Kind          string              `json:"kind"`
 	Version       int                 `json:"version"`
 	Model         string              `json:"model"`
-	Run           string              `json:"run"` // the checkpoint's run
+	Run           string              `json:"run"`                // the checkpoint's run; of an import empty
+	Imported      string              `json:"imported,omitempty"` // the format of the file that was imported
 	Target        string              `json:"target"`
 	Parameters    int                 `json:"parameters"`
 	Step          int                 `json:"step"`
@@ -55,7 +56,7 @@ type Manifest struct {
 	PostTraining  bool                `json:"post_training_quantisation"`
 	Verified      bool                `json:"verified"`
 	Digest        string              `json:"golden_digest"`
-	ModelHash     string              `json:"model_sha256"`
+	ModelHash     string              `json:"model_sha256"` // of the checkpoint's weights, or of the file that was imported
 	TokenizerHash string              `json:"tokenizer_sha256"`
 	ConfigHash    string              `json:"config_sha256"` // of the configuration in the image
 	CorpusHash    string              `json:"corpus_sha256"`
@@ -72,6 +73,13 @@ type FileHash struct {
 // Write puts an export folder at dir: written and verified beside it under a temporary name, synced, then renamed. An
 // older export folder there is replaced; anything else is refused with [ErrFolder] and left alone.
 func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built) (*Manifest, error) {
+	s := &ck.State
+	return write(ctx, dir, b, Manifest{Run: checkpoints.RunName(ck.Dir), Step: s.Step, Tokens: s.Tokens, ModelHash: ck.ModelSHA256,
+		CorpusHash: s.CorpusHash})
+}
+
+// write is [Write]; m says where the model is from, and the rest of it is filled in.
+func write(ctx context.Context, dir string, b *Built, m Manifest) (*Manifest, error) {
 	if err := replaceable(dir); err != nil {
 		return nil, err
 	}
@@ -89,8 +97,7 @@ func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built
 		return nil, fmt.Errorf("export: %w", err)
 	}
 	defer os.RemoveAll(tmp) // does nothing after the rename
-	m, err := fill(ctx, tmp, ck, b)
-	if err != nil {
+	if err := fill(ctx, tmp, b, &m); err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(tmp, 0o755); err != nil {
@@ -102,7 +109,7 @@ func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built
 	if err := swap(tmp, dir); err != nil {
 		return nil, err
 	}
-	return m, syncDir(parent)
+	return &m, syncDir(parent)
 }
 
 // deadAfter is the age at which a temporary folder was left by an export that was killed: an export takes seconds.
@@ -124,21 +131,21 @@ func clearDead(parent, base string) {
 	}
 }
 
-// fill writes all files of the folder and verifies the image that was written.
-func fill(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built) (*Manifest, error) {
+// fill writes all files of the folder and verifies the image that was written. m says where the model is from.
+func fill(ctx context.Context, dir string, b *Built, m *Manifest) error {
 	path := filepath.Join(dir, ImageFile)
 	if err := image.WriteFile(path, b.Model); err != nil {
-		return nil, err
+		return err
 	}
 	f, err := image.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("the image that was just written cannot be read: %w", err)
+		return fmt.Errorf("the image that was just written cannot be read: %w", err)
 	}
 	if err := verify(path); err != nil {
-		return nil, err
+		return err
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return err
 	}
 	sizes := sizesOf(f)
 	g := describeGolden(&b.Model.Golden, b.Tokenizer)
@@ -150,21 +157,21 @@ func fill(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built)
 		SizesJSON:     func(w io.Writer) error { return jsonout.Write(w, sizes) },
 	} {
 		if err := intoFile(filepath.Join(dir, name), write); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	m := &Manifest{
-		Kind: manifestKind, Version: 1, Model: b.Config.Name, Run: checkpoints.RunName(ck.Dir), Target: b.Target.Name, Parameters: b.Config.Parameters(),
-		Step: ck.State.Step, Tokens: ck.State.Tokens, PostTraining: b.PostTraining, Verified: true, Digest: g.Digest, ModelHash: ck.ModelSHA256,
-		TokenizerHash: b.Tokenizer.Hash(), ConfigHash: b.Config.Hash(), CorpusHash: ck.State.CorpusHash,
+	m.Kind, m.Version, m.Model, m.Target, m.Parameters = manifestKind, 1, b.Config.Name, b.Target.Name, b.Config.Parameters()
+	m.PostTraining, m.Verified, m.Digest, m.ConfigHash = b.PostTraining, true, g.Digest, b.Config.Hash()
+	if b.Tokenizer != nil {
+		m.TokenizerHash = b.Tokenizer.Hash()
 	}
 	if err := fillFlasher(dir, m, b); err != nil {
 		return nil, err
 	}
 	if m.Files, err = hashFiles(dir); err != nil {
-		return nil, err
+		return err
 	}
-	return m, intoFile(filepath.Join(dir, ManifestFile), func(w io.Writer) error { return jsonout.Write(w, m) })
+	return intoFile(filepath.Join(dir, ManifestFile), func(w io.Writer) error { return jsonout.Write(w, m) })
 }
 
 // verify loads an image into the C engine and runs its golden.
@@ -175,7 +182,7 @@ func verify(path string) error {
 	}
 	defer im.Close()
 	if err := engine.Verify(im); err != nil {
-		return fmt.Errorf("engine and training graph disagree: %w", err)
+		return fmt.Errorf("the engine does not give the golden: %w", err)
 	}
 	return verifySearch(im)
 }
@@ -220,6 +227,19 @@ func manifestAt(dir string) *Manifest {
 		return nil
 	}
 	return &m
+}
+
+// importFolder is where an import goes when the user names no folder. An import of the same file there is replaced, and the
+// note says so; any other export is refused with [ErrOther].
+func importFolder(name, target, fileHash string) (dir, note string, err error) {
+	dir = filepath.Join("exports", name+"-"+target)
+	switch old := manifestAt(dir); {
+	case old == nil:
+		return dir, "", nil
+	case old.Imported == "" || old.ModelHash != fileHash:
+		return "", "", fmt.Errorf("%s %w: it was made from another model: choose another folder with --out, or another name with --name", dir, ErrOther)
+	}
+	return dir, dir + ": replaced the import of the same file", nil
 }
 
 // defaultFolder is where an export goes when the user names no folder. An export of the same run there, of whatever step

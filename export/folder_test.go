@@ -38,7 +38,7 @@ func TestSwapLeavesOneFolderAndNoRest(t *testing.T) {
 func TestFoldersThatCannotBeReplacedAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, dir := range []string{".", "..", "/", "./"} {
-		if _, err := Write(context.Background(), dir, nil, nil); !errors.Is(err, ErrFolder) {
+		if _, err := write(context.Background(), dir, nil, Manifest{}); !errors.Is(err, ErrFolder) {
 			t.Errorf("--out %s: %v", dir, err)
 		}
 	}

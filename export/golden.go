@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"github.com/chiplm/chiplm/arch"
@@ -22,8 +23,7 @@ const (
 // golden runs the prompt through the training graph in exact mode. The graph quantises the weights itself, by the
 // configuration, so a fault in the image's packing cannot hide in it.
 func golden(c *configs.Config, tensors map[string][]float32, tok *bpe.Tokenizer) (image.Golden, error) {
-	ids := append([]int32{tok.EOT()}, tok.Encode(nil, []byte(goldenText))...)
-	ids = ids[:min(len(ids), goldenIDs, c.ContextLength)]
+	ids := goldenPrompt(c, tok)
 	w, err := arch.WeightsOf(c, tensors)
 	if err != nil {
 		return image.Golden{}, err
@@ -44,17 +44,32 @@ func golden(c *configs.Config, tensors map[string][]float32, tok *bpe.Tokenizer)
 	if len(logits) != len(ids)*c.VocabSize {
 		return image.Golden{}, fmt.Errorf("the graph gave %d logits for %d positions of %d", len(logits), len(ids), c.VocabSize)
 	}
-	for i, v := range logits {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return image.Golden{}, fmt.Errorf("position %d, token %d: the logit is %v; first tensor at fault: %s; take an earlier checkpoint",
-				i/c.VocabSize, i%c.VocabSize, v, cmp.Or(g.FirstNonFinite(), "the logits"))
-		}
+	if i := notFinite(logits); i >= 0 {
+		return image.Golden{}, fmt.Errorf("position %d, token %d: the logit is %v; first tensor at fault: %s; take an earlier checkpoint",
+			i/c.VocabSize, i%c.VocabSize, logits[i], cmp.Or(g.FirstNonFinite(), "the logits"))
 	}
-	out := image.Golden{Digest: digest(ids, logits), Top: top(logits[len(logits)-c.VocabSize:], goldenTop)}
+	return goldenOf(ids, logits), nil
+}
+
+// goldenPrompt is end-of-text and the start of a story.
+func goldenPrompt(c *configs.Config, tok *bpe.Tokenizer) []int32 {
+	ids := append([]int32{tok.EOT()}, tok.Encode(nil, []byte(goldenText))...)
+	return ids[:min(len(ids), goldenIDs, c.ContextLength)]
+}
+
+// notFinite is the index of the first logit that is not finite, or -1.
+func notFinite(logits []float32) int {
+	return slices.IndexFunc(logits, func(v float32) bool { return math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) })
+}
+
+// goldenOf is the golden of a prompt with the logits of all its positions.
+func goldenOf(ids []int32, logits []float32) image.Golden {
+	vocab := len(logits) / len(ids)
+	out := image.Golden{Digest: digest(ids, logits), Top: top(logits[len(logits)-vocab:], goldenTop)}
 	for _, id := range ids {
 		out.Prompt = append(out.Prompt, uint32(id))
 	}
-	return out, nil
+	return out
 }
 
 // digest is FNV-1a-64 over position, id and the bits of all logits of each position, little endian.

@@ -20,9 +20,10 @@ type scoredText struct {
 	Text string `json:"text"`
 }
 
+// describeGolden tells the texts of a golden; a nil tokenizer has none.
 func describeGolden(g *image.Golden, tok *bpe.Tokenizer) goldenInfo {
 	text := func(id uint32) []byte {
-		if int64(id) >= int64(tok.Size()) {
+		if tok == nil || int64(id) >= int64(tok.Size()) {
 			return nil // a model may have more rows than its tokenizer has entries
 		}
 		return tok.Bytes(int32(id))
@@ -35,6 +36,15 @@ func describeGolden(g *image.Golden, tok *bpe.Tokenizer) goldenInfo {
 	out.Text = string(prompt)
 	for _, t := range g.Top {
 		out.Top = append(out.Top, scoredText{t, string(text(t.ID))})
+	}
+	return out
+}
+
+// ids are those of the best tokens.
+func (g *goldenInfo) ids() []uint32 {
+	var out []uint32
+	for _, t := range g.Top {
+		out = append(out, t.ID)
 	}
 	return out
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/clusters"
 	"github.com/chiplm/chiplm/export/image"
@@ -46,12 +47,23 @@ func (b *Built) addClusters(head *qat.Matrix, n int, own *ownText) (*placement.H
 	return measureHead(c, head, own.states), nil
 }
 
-// clusterCount is the number of clusters for a vocabulary of v, of an option.
-func clusterCount(n, v int) (int, error) {
+// clusterCount is the number of clusters that an option asks for. Those of AutoClusters are left out, with a note, where the
+// flash partition has no room for them.
+func (b *Built) clusterCount(n int) (int, error) {
+	v := b.Config.VocabSize
 	switch {
 	case n == AutoClusters && v < LeastRows:
 		return NoClusters, nil
 	case n == AutoClusters:
+		more := int64(0)
+		for _, t := range image.HeadTensors(v, b.Config.DModel, clusters.DefaultCount) {
+			x := emptyTensor(t)
+			more += x.StoredBytes() + 2*image.Align + image.TensorBytes // codes and scales are aligned
+		}
+		if f := b.Target.Flash; f != nil && int64(len(b.Bytes))+more > f.ModelBytes {
+			b.Notes = append(b.Notes, fmt.Sprintf("the head is read whole: its clusters take %s bytes, which the flash partition does not have", digits.Comma(more)))
+			return NoClusters, nil
+		}
 		return clusters.DefaultCount, nil
 	case n < 0 || n > v:
 		return 0, fmt.Errorf("%d clusters of %d tokens are impossible: choose 0 (none) to %d", n, v, v)

@@ -40,7 +40,7 @@ func TestClustersSurviveTheImage(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain := build(t, ck, Options{})
-		own, err := writeText(context.Background(), plain.Bytes, b.Tokenizer.EOT())
+		own, err := writeText(context.Background(), plain.Bytes)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,7 +174,7 @@ func TestOwnTextIsCounted(t *testing.T) {
 	for _, sets := range [][]string{nil, {"experts=3"}, {"d_ff=75", "quant.weights.group=32", "quant.weights.scale=f16"}} {
 		ck := checkpoint(t, config(t, sets...))
 		b := build(t, ck, Options{Measure: true})
-		own, err := writeText(context.Background(), b.Bytes, b.Tokenizer.EOT())
+		own, err := writeText(context.Background(), b.Bytes)
 		if err != nil {
 			t.Fatal(err)
 		}

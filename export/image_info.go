@@ -2,6 +2,7 @@ package export
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -89,7 +90,7 @@ func describe(path string, f *image.File) (*imageInfo, error) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	tok, err := bpe.FromImage(f.Tokenizer)
-	if err != nil {
+	if err != nil && !errors.Is(err, bpe.ErrNone) {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	info := &imageInfo{
@@ -145,18 +146,34 @@ func (i *imageInfo) print(w io.Writer) error {
 			digits.Comma(t.Codes), digits.Comma(t.Scales), digits.Comma(t.Offset))
 	}
 	tw.Flush()
-	fmt.Fprintf(&b, "\ntokenizer: %s, %s entries, %s merges, end-of-text %d\n", i.Tokenizer.Kind,
-		digits.Comma(i.Tokenizer.Entries), digits.Comma(i.Tokenizer.Merges), i.Tokenizer.EOT)
+	t := &i.Tokenizer
+	if t.Kind == image.NoTokenizer {
+		fmt.Fprintf(&b, "\ntokenizer: none; tokens stand for no text that is known, and only their ids can be used\n")
+	} else {
+		fmt.Fprintf(&b, "\ntokenizer: %s, %s entries, %s merges, end-of-text %d\n", t.Kind, digits.Comma(t.Entries), digits.Comma(t.Merges), t.EOT)
+	}
 	g := &i.Golden
 	fmt.Fprintf(&b, "golden: digest %s over the logits of %d tokens\n", g.Digest, len(g.Prompt))
-	// A model's own tokens may be of any length: each stands on a line, cut to the width.
-	fmt.Fprintf(&b, "  prompt: %s\n  then most likely:\n", short(g.Text, 88))
-	for _, t := range g.Top {
-		fmt.Fprintf(&b, "    %s\n", short(t.Text, 94))
+	if t.Kind == image.NoTokenizer {
+		fmt.Fprintf(&b, "  prompt: %s\n  then most likely: %s\n", shortIDs(g.Prompt), shortIDs(g.ids()))
+	} else {
+		// A model's own tokens may be of any length: each stands on a line, cut to the width.
+		fmt.Fprintf(&b, "  prompt: %s\n  then most likely:\n", short(g.Text, 88))
+		for _, t := range g.Top {
+			fmt.Fprintf(&b, "    %s\n", short(t.Text, 94))
+		}
 	}
 	fmt.Fprintf(&b, "\nconfiguration:\n%s", i.Config)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// shortIDs lists the first ids.
+func shortIDs(ids []uint32) string {
+	if len(ids) <= 8 {
+		return fmt.Sprint(ids)
+	}
+	return strings.TrimSuffix(fmt.Sprint(ids[:8]), "]") + " ...]"
 }
 
 // short quotes a text, cut to at most n characters.

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export/clusters"
 	"github.com/chiplm/chiplm/export/placement"
+	"github.com/chiplm/chiplm/qat"
 )
 
 const (
 	ownTokens = 8192 // of the model's own text tell what its hidden states are like, and which neurons speak
 	keepEvery = 32   // states, one is kept to measure searches on
+	ownTop    = 4096 // tokens that it draws among; ordering more of them takes longer than the model does
 )
 
 // ownText is what is learnt from text that a model writes.
@@ -26,15 +27,15 @@ type ownText struct {
 
 // study lets the model write, clusters the head if that is asked for, and notes what the text reads of what need not be
 // read whole. b.Bytes is the image without clusters.
-func (b *Built) study(ctx context.Context, ck *checkpoints.Checkpoint, n int) error {
-	n, err := clusterCount(n, b.Config.VocabSize)
+func (b *Built) study(ctx context.Context, head func() (*qat.Matrix, error), n int) error {
+	n, err := b.clusterCount(n)
 	if err != nil {
 		return err
 	}
 	if n == NoClusters && b.Config.Activation != configs.ReLU {
 		return nil // everything is read
 	}
-	own, err := writeText(ctx, b.Bytes, b.Tokenizer.EOT())
+	own, err := writeText(ctx, b.Bytes)
 	if err != nil {
 		return fmt.Errorf("the model's own text: %w", err)
 	}
@@ -42,11 +43,11 @@ func (b *Built) study(ctx context.Context, ck *checkpoints.Checkpoint, n int) er
 	if n == NoClusters {
 		return nil
 	}
-	head, err := headMatrix(b.Config, ck.Tensors)
+	rows, err := head()
 	if err != nil {
 		return err
 	}
-	b.Measured.Head, err = b.addClusters(head, n, own)
+	b.Measured.Head, err = b.addClusters(rows, n, own)
 	return err
 }
 
@@ -69,7 +70,7 @@ func neuronsOf(c *configs.Config, reads *engine.Reads) []placement.Neurons {
 }
 
 // writeText lets the model of an image write, token by token, at temperature 1.
-func writeText(ctx context.Context, file []byte, eot int32) (*ownText, error) {
+func writeText(ctx context.Context, file []byte) (*ownText, error) {
 	im, err := engine.NewImage(file)
 	if err != nil {
 		return nil, fmt.Errorf("the engine refuses the image: %w", err)
@@ -97,6 +98,7 @@ func writeText(ctx context.Context, file []byte, eot int32) (*ownText, error) {
 	}
 	logits := make([]float32, m.VocabSize)
 	rng := engine.RNG(1)
+	eot := im.EndOfText()
 	id := eot
 	for range ownTokens {
 		if e.Position() == m.ContextLength {
@@ -111,7 +113,7 @@ func writeText(ctx context.Context, file []byte, eot int32) (*ownText, error) {
 		if err := e.ForwardLast([]int32{id}, logits); err != nil {
 			return nil, err
 		}
-		if id, err = engine.Sample(logits, 1, 0, &rng); err != nil {
+		if id, err = engine.Sample(logits, 1, min(ownTop, len(logits)), &rng); err != nil {
 			return nil, err
 		}
 		if id == eot {

@@ -12,12 +12,8 @@ import (
 
 // pack quantises a tensor and lays it out as an image stores it.
 func pack(t configs.Tensor, w []float32) (image.Tensor, error) {
-	out := image.Tensor{
-		Name: t.Name, Rows: t.Rows(), Cols: t.Cols(), Bits: t.Quant.Bits, Group: t.Quant.Group,
-		ScaleType: image.ScaleTypeOf(t.Quant), Tier: image.SRAM, Block: t.Block,
-	}
+	out := emptyTensor(t)
 	if out.Bits == 32 {
-		out.Group = 0
 		var err error
 		out.Codes, err = packFloats(w, out.Rows, out.Cols)
 		return out, err
@@ -26,12 +22,29 @@ func pack(t configs.Tensor, w []float32) (image.Tensor, error) {
 	if err != nil {
 		return out, err
 	}
-	if t.Block > 0 {
-		out.Codes, out.Scales = m.PackColumns(t.Block)
-	} else {
-		out.Codes, out.Scales = m.PackCodes(), m.PackScales()
-	}
+	packInto(&out, m)
 	return out, nil
+}
+
+// emptyTensor is a tensor of an image without its codes.
+func emptyTensor(t configs.Tensor) image.Tensor {
+	out := image.Tensor{
+		Name: t.Name, Rows: t.Rows(), Cols: t.Cols(), Bits: t.Quant.Bits, Group: t.Quant.Group,
+		ScaleType: image.ScaleTypeOf(t.Quant), Tier: image.SRAM, Block: t.Block,
+	}
+	if out.Bits == 32 {
+		out.Group = 0
+	}
+	return out
+}
+
+// packInto lays codes and scales out as the tensor is stored.
+func packInto(t *image.Tensor, m *qat.Matrix) {
+	if t.Block > 0 {
+		t.Codes, t.Scales = m.PackColumns(t.Block)
+	} else {
+		t.Codes, t.Scales = m.PackCodes(), m.PackScales()
+	}
 }
 
 // packFloats stores rows of float32 values, each padded to whole blocks. The format has no place for values that are

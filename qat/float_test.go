@@ -72,7 +72,7 @@ func TestSum8Order(t *testing.T) {
 // TestHalf checks all halves, and that rounding takes the nearest one, ties to even.
 func TestHalf(t *testing.T) {
 	for h := range uint16(0x7c00) {
-		v := halfValue(h)
+		v := HalfValue(h)
 		want := math.Ldexp(float64(h&0x3ff), -24)
 		if e := int(h >> 10); e > 0 {
 			want = math.Ldexp(1+float64(h&0x3ff)/1024, e-15)
@@ -86,7 +86,7 @@ func TestHalf(t *testing.T) {
 		if h == 0x7bff {
 			break
 		}
-		next := halfValue(h + 1)
+		next := HalfValue(h + 1)
 		middle := (v + next) / 2
 		even := h + h&1
 		for x, want := range map[float32]uint16{middle: even, math.Nextafter32(middle, 0): h, math.Nextafter32(middle, 1e9): h + 1} {

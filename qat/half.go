@@ -17,8 +17,8 @@ func halfBits(f float32) uint16 {
 	return uint16(u>>13 - (127-15)<<10)
 }
 
-// halfValue widens a binary16 that is not negative.
-func halfValue(h uint16) float32 {
+// HalfValue widens a binary16 that is not negative, exactly.
+func HalfValue(h uint16) float32 {
 	exp, man := uint32(h)>>10&31, uint32(h)&0x3ff
 	switch exp {
 	case 0:

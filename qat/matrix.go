@@ -48,7 +48,7 @@ func quantiseGroup(spec Spec, w []float32, codes []int8) float32 {
 	if !(m < tiny) {
 		s = m / q
 		if spec.Scale == configs.ScaleF16 {
-			s = halfValue(halfBits(s))
+			s = HalfValue(halfBits(s))
 		}
 	}
 	if s == 0 {

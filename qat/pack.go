@@ -101,7 +101,7 @@ func Unpack(spec Spec, rows, cols int, codes, scales []byte) (*Matrix, error) {
 		negative := false
 		if scaleBytes == 2 {
 			h := binary.LittleEndian.Uint16(scales[2*i:])
-			negative, s = h&0x8000 != 0, halfValue(h&0x7fff)
+			negative, s = h&0x8000 != 0, HalfValue(h&0x7fff)
 		} else {
 			s = math.Float32frombits(binary.LittleEndian.Uint32(scales[4*i:]))
 			negative = math.Signbit(float64(s))

@@ -146,7 +146,7 @@ func reseal(b []byte) {
 		}
 		return b[off : off+n]
 	}
-	for e := section(2); len(e) >= tensorBytes; e = e[tensorBytes:] {
+	for e := section(2); len(e) >= TensorBytes; e = e[TensorBytes:] {
 		var c uint32
 		for _, at := range []int{72, 88} {
 			off, n := le.Uint64(e[at:]), le.Uint64(e[at+8:])
@@ -258,7 +258,7 @@ func TestRefusals(t *testing.T) {
 	entry := func(name string, field int64) int64 {
 		for i := range f.Tensors {
 			if f.Tensors[i].Name == name {
-				return at["TENS"] + int64(i)*tensorBytes + field
+				return at["TENS"] + int64(i)*TensorBytes + field
 			}
 		}
 		t.Fatalf("no tensor %s", name)

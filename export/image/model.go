@@ -12,12 +12,12 @@ import (
 const (
 	Version      = 2
 	HeaderBytes  = 64
-	Align        = 64 // of sections, codes and scales
-	BlockBytes   = 16 // of packed codes
-	TailBytes    = 64 // padding after the last section, so that vector loads may run past the end
-	SectionBytes = 32 // of an entry of the section table
+	Align        = 64  // of sections, codes and scales
+	BlockBytes   = 16  // of packed codes
+	TailBytes    = 64  // padding after the last section, so that vector loads may run past the end
+	SectionBytes = 32  // of an entry of the section table
+	TensorBytes  = 128 // of an entry of the tensor table
 	sizesBytes   = 192
-	tensorBytes  = 128
 	nameBytes    = 48
 )
 

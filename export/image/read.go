@@ -272,13 +272,13 @@ func readTensors(f *File) error {
 	s := &f.Sizes
 	want := s.tensors()
 	table := f.Raw("TENS")
-	if s.TensorCount != len(want) || len(table) != len(want)*tensorBytes {
+	if s.TensorCount != len(want) || len(table) != len(want)*TensorBytes {
 		return fmt.Errorf("%w: %d tensors in %d bytes, the sizes ask for %d in %d",
-			ErrTensors, s.TensorCount, len(table), len(want), len(want)*tensorBytes)
+			ErrTensors, s.TensorCount, len(table), len(want), len(want)*TensorBytes)
 	}
 	data := f.Sections[len(f.Sections)-1]
 	for i, w := range want {
-		e := table[i*tensorBytes:][:tensorBytes]
+		e := table[i*TensorBytes:][:TensorBytes]
 		name, rest, _ := bytes.Cut(e[:nameBytes], []byte{0})
 		t := Tensor{
 			Name: string(name), Rows: int(le.Uint32(e[48:])), Cols: int(le.Uint32(e[52:])), Bits: int(le.Uint32(e[56:])),
@@ -342,7 +342,7 @@ func readTensorCRCs(f *File) error {
 	table := f.Raw("TENS")
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
-		want := le.Uint32(table[i*tensorBytes+108:])
+		want := le.Uint32(table[i*TensorBytes+108:])
 		if c := crc32.Update(crc32.ChecksumIEEE(t.Codes), crc32.IEEETable, t.Scales); c != want {
 			return fmt.Errorf("%w: %s says %08x, its bytes give %08x", ErrTensorCRC, t.Name, want, c)
 		}

@@ -32,7 +32,7 @@ func Encode(m *Model) ([]byte, error) {
 		offsets[i] = at
 		switch i {
 		case tens:
-			at += int64(len(m.Tensors)) * tensorBytes
+			at += int64(len(m.Tensors)) * TensorBytes
 		case data: // the tensors, each part aligned
 		default:
 			at += int64(len(bodies[i]))
