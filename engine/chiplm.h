@@ -79,7 +79,7 @@ typedef enum chiplm_status {
     CHIPLM_ERR_SCALE,        /* a scale that is negative, subnormal or not finite */
     CHIPLM_ERR_FLOAT,        /* a float weight that is subnormal or not finite */
     CHIPLM_ERR_ROPE,         /* the rotary tables: size, or an entry outside -1..1 or subnormal */
-    CHIPLM_ERR_TOKENIZER,    /* the tokenizer section contradicts itself or the model */
+    CHIPLM_ERR_TOKENIZER,    /* the tokenizer section contradicts itself or the model, or is none where one is wanted */
     CHIPLM_ERR_GOLDEN,       /* the golden section contradicts itself or the model */
     /* model and sampling */
     CHIPLM_ERR_ARENA,       /* arena, cache, scratch or the memory of a tensor shorter than it must be */

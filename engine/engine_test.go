@@ -164,6 +164,9 @@ func TestImageWithoutTokenizer(t *testing.T) {
 	if err := Verify(im); err != nil {
 		t.Error(err)
 	}
+	if ids, err := im.Encode([]byte("a")); !errors.Is(err, ErrTokenizer) {
+		t.Errorf("a text has the ids %v, %v", ids, err)
+	}
 	for word, v := range map[int]uint32{0: 1, 1: 1, 2: 1, 3: 20, 4: 1, 5: 1} {
 		bad := bytes.Clone(b.bytes)
 		le.PutUint32(bad[b.sections["TOKN"][0]+4*word:], v)

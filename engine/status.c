@@ -53,7 +53,8 @@ const char *chiplm_status_text(chiplm_status status) {
     case CHIPLM_ERR_ROPE:
         return "the rotary tables have the wrong size or an impossible entry; export the image again";
     case CHIPLM_ERR_TOKENIZER:
-        return "the tokenizer section contradicts itself or the model; export the image again";
+        return "the image has no tokenizer, or one that contradicts itself or the model; use ids, or export or import the model "
+               "again with its tokenizer";
     case CHIPLM_ERR_GOLDEN:
         return "the golden section contradicts itself or the model; export the image again";
     case CHIPLM_ERR_ARENA:

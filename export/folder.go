@@ -166,7 +166,7 @@ func fill(ctx context.Context, dir string, b *Built, m *Manifest) error {
 		m.TokenizerHash = b.Tokenizer.Hash()
 	}
 	if err := fillFlasher(dir, m, b); err != nil {
-		return nil, err
+		return err
 	}
 	if m.Files, err = hashFiles(dir); err != nil {
 		return err
