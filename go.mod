@@ -4,12 +4,14 @@ go 1.25.0
 
 require (
 	github.com/chewxy/hm v1.0.0
+	github.com/creack/pty v1.1.24
 	github.com/edsrzf/mmap-go v1.2.0
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/renameio/v2 v2.0.2
 	github.com/schollz/progressbar/v3 v3.19.0
 	github.com/spf13/cobra v1.10.2
 	github.com/sugarme/tokenizer v0.3.0
+	go.bug.st/serial v1.8.0
 	golang.org/x/sys v0.45.0
 	golang.org/x/term v0.43.0
 	gonum.org/v1/plot v0.17.0

@@ -1,0 +1,74 @@
+package port
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+
+	"go.bug.st/serial"
+)
+
+// Baud is the speed asked for, where it means something.
+const Baud = 115200
+
+var (
+	// ErrBusy occurs when another program has the port open.
+	ErrBusy = errors.New("busy")
+
+	// ErrPermission occurs when the user may not open the port.
+	ErrPermission = errors.New("permission denied")
+
+	// ErrNone occurs when there is no such port, or no board on any.
+	ErrNone = errors.New("no port")
+
+	// ErrKind occurs when a path names something else than a port.
+	ErrKind = errors.New("not a serial port")
+
+	// ErrMany occurs when several boards are there and one is wanted.
+	ErrMany = errors.New("several boards")
+)
+
+// Open opens a port by its name, such as /dev/ttyACM0, or that of a pseudo-terminal. Errors wrap those of this package
+// and say what to do.
+func Open(name string) (io.ReadWriteCloser, error) {
+	if runtime.GOOS != "windows" {
+		switch info, err := os.Stat(name); {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%w %s: is the board plugged in, with a cable that carries data? %s", ErrNone, name, seen())
+		case err == nil && info.Mode()&fs.ModeCharDevice == 0:
+			return nil, fmt.Errorf("%s is %w", name, ErrKind) // opening a pipe would wait for ever
+		}
+	}
+	p, err := serial.Open(name, &serial.Mode{BaudRate: Baud})
+	if err != nil {
+		return nil, explain(name, err)
+	}
+	return p, nil
+}
+
+// explain says what was wrong with a port and what helps.
+func explain(name string, err error) error {
+	var code serial.PortErrorCode = -1
+	if e := new(serial.PortError); errors.As(err, &e) {
+		code = e.Code()
+	}
+	switch {
+	case code == serial.PortBusy || errors.Is(err, syscall.EBUSY):
+		return fmt.Errorf("%s is %w: another program has it open, such as a monitor; end that first", name, ErrBusy)
+	case code == serial.PermissionDenied || errors.Is(err, fs.ErrPermission):
+		help := "open it as a user who may use serial ports"
+		if runtime.GOOS == "linux" {
+			help = "join the group that owns it (sudo usermod -aG dialout $USER; on some systems uucp), then log in anew"
+		}
+		return fmt.Errorf("%s: %w: %s", name, ErrPermission, help)
+	case code == serial.PortNotFound || errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENXIO) || errors.Is(err, syscall.EIO):
+		return fmt.Errorf("%w %s: it went away; plug the board in again", ErrNone, name)
+	case code == serial.InvalidSerialPort || errors.Is(err, syscall.ENOTTY):
+		return fmt.Errorf("%s is %w: %w", name, ErrKind, err)
+	}
+	return fmt.Errorf("open port %s: %w", name, err)
+}
