@@ -113,6 +113,30 @@ func OpenFirmware(dir string, chip *Chip) (*Firmware, error) {
 	return fw, nil
 }
 
+// CSVFile is the partition table in a firmware's sources.
+const CSVFile = "partitions.csv"
+
+// OpenTable reads the partition table of a firmware folder: that of its sources, or that of a build.
+func OpenTable(dir string, chip *Chip) (Table, error) {
+	path := filepath.Join(dir, CSVFile)
+	text, err := regular.ReadFile(path, 1<<20)
+	if errors.Is(err, os.ErrNotExist) {
+		fw, err := OpenFirmware(dir, chip)
+		if err != nil {
+			return nil, err
+		}
+		return fw.Table, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFirmware, err)
+	}
+	t, err := ParseCSV(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
 // locate finds the three files: as the build says, or by their names.
 func locate(dir string, chip *Chip) (*Firmware, error) {
 	info, err := os.Stat(dir)
