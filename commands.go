@@ -12,6 +12,8 @@ import (
 	evalbench "github.com/chiplm/chiplm/eval/bench"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/cost"
+	"github.com/chiplm/chiplm/firmware/host"
+	"github.com/chiplm/chiplm/firmware/host/flash"
 	"github.com/chiplm/chiplm/train"
 	"github.com/chiplm/chiplm/train/bench"
 )
@@ -35,6 +37,9 @@ func commands() []*cobra.Command {
 		export.ImageCommand(),
 		cost.Command(),
 		check.Command(),
+		flash.Command(),
+		host.ChatCommand(),
+		host.BoardCommand(),
 		speed,
 	}
 }

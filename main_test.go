@@ -38,6 +38,12 @@ func TestExitCodes(t *testing.T) {
 		{context.Background(), "verify one --model two", 2},
 		{context.Background(), "verify --tokens 0", 2},
 		{context.Background(), "sample --temperature -1", 2},
+		{context.Background(), "board --sram 5", 2},
+		{context.Background(), "board frobnicate", 2},
+		{context.Background(), "board info --port nothing-here", 1},
+		{context.Background(), "chat --ids Once", 2},
+		{context.Background(), "flash", 2},
+		{context.Background(), "flash nothing-here", 1},
 		{context.Background(), "eval bpb", 1},
 		{context.Background(), "verify", 1},
 		{context.Background(), "image info nothing-here.clm", 1},
@@ -111,7 +117,8 @@ func TestEveryCommandHasHelp(t *testing.T) {
 // Flag words of the road work on all its commands.
 func TestJSONFlag(t *testing.T) {
 	for _, line := range []string{"train", "eval bpb", "export", "verify", "sample", "image info", "image check", "image dump",
-		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info", "bench train", "bench decode"} {
+		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info", "bench train", "bench decode",
+		"flash", "chat", "board info", "board digest", "board benchmark", "board profile"} {
 		cmd, _, err := rootCommand().Find(strings.Fields(line))
 		if err != nil || !strings.HasSuffix(cmd.CommandPath(), line) {
 			t.Errorf("chiplm %s does not exist: %v", line, err)

@@ -1,0 +1,178 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/firmware/host/line"
+	"github.com/chiplm/chiplm/firmware/host/virtual"
+)
+
+// ErrDiffers is wrapped when a board computes other bits than the host.
+var ErrDiffers = errors.New("the board differs from the host")
+
+// BoardCommand is `chiplm board`.
+func BoardCommand() *cobra.Command {
+	var opt virtual.Options
+	var without bool
+	c := &cobra.Command{
+		Use:   "board",
+		Short: "Ask a board about itself, prove its bits, or start a virtual board",
+		Long: `Ask a board about itself, or start a virtual board.
+
+With --virtual, the firmware runs on this machine behind a pseudo-terminal, whose path is printed:
+a port like any other, for chiplm chat and for other programs. It has two cores, memories of the
+size of the chip's, and computes the chip's bits; its times are those of this machine. It runs
+until it is interrupted; clients may come and go.`,
+		Example: `  chiplm board info
+  chiplm board --virtual exports/combo-esp32s3/model.clm --link /tmp/board
+  chiplm chat --port /tmp/board "Once upon a time"`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("virtual") {
+				for _, f := range []string{"sram", "psram", "no-psram", "link"} {
+					if cmd.Flags().Changed(f) {
+						return usage.Errorf("--%s is a property of a virtual board: give its model with --virtual", f)
+					}
+				}
+				return cmd.Help()
+			}
+			if opt.Model == "" {
+				return usage.Errorf("--virtual is empty: name an image or an export folder")
+			}
+			if opt.SRAM < 0 || opt.PSRAM < 0 {
+				return usage.Errorf("--sram and --psram are bytes: 0 or more")
+			}
+			if without {
+				opt.PSRAM = -1
+			}
+			return runVirtual(cmd.Context(), opt, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	c.Flags().StringVar(&opt.Model, "virtual", "", "start a virtual board with this `MODEL`: an image, or an export folder")
+	c.Flags().Int64Var(&opt.SRAM, "sram", 0, "bytes of SRAM that its firmware may take (default: those of the chip)")
+	c.Flags().Int64Var(&opt.PSRAM, "psram", 0, "bytes of PSRAM (default: those of the chip)")
+	c.Flags().BoolVar(&without, "no-psram", false, "a board without PSRAM")
+	c.Flags().StringVar(&opt.Link, "link", "", "make this symbolic link to its port, and remove it in the end")
+	c.AddCommand(infoCommand(), digestCommand(), benchmarkCommand(), profileCommand())
+	return c
+}
+
+// runVirtual runs a virtual board until ctx ends.
+func runVirtual(ctx context.Context, opt virtual.Options, out, errs io.Writer) error {
+	im, err := openModel(opt.Model)
+	if err != nil {
+		return err
+	}
+	im.Close()
+	opt.Model = imagePath(opt.Model)
+	b, err := virtual.Start(opt)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	name := b.Port()
+	if opt.Link != "" {
+		name = opt.Link
+	}
+	fmt.Fprintf(errs, "a virtual board runs until Ctrl-C; talk to it: chiplm chat --port %s\n", name)
+	if _, err := fmt.Fprintln(out, name); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return b.Close() // an interrupt is how it is meant to end
+	case <-b.Done():
+		return errors.Join(errors.New("the virtual board ended by itself"), b.Close())
+	}
+}
+
+// asked runs one request of a command and prints its JSON object.
+func asked(cmd *cobra.Command, name string, ask func(context.Context, *line.Client) (json.RawMessage, error)) error {
+	c, found, err := connect(cmd.Context(), name, false, nil)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	answer, err := ask(cmd.Context(), c)
+	if err != nil {
+		return onPort(found, err)
+	}
+	return jsonout.Write(cmd.OutOrStdout(), answer)
+}
+
+func infoCommand() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:     "info",
+		Short:   "Print what a board and its model are",
+		Long:    "Prints what a board, its memories and its model are, as one JSON object.",
+		Example: "  chiplm board info --port /dev/ttyACM0",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asked(cmd, name, func(ctx context.Context, c *line.Client) (json.RawMessage, error) { return c.Info(ctx) })
+		},
+	}
+	addPort(c, &name)
+	c.Flags().Bool("json", true, "print one JSON object, as always")
+	return c
+}
+
+func benchmarkCommand() *cobra.Command {
+	var name string
+	c := &cobra.Command{
+		Use:   "benchmark",
+		Short: "Measure memories, kernels and hand-over of a board",
+		Long: `Lets a board measure its memories, kernels and the hand-over between its cores, which takes some
+seconds, and prints the figures as one JSON object. chiplm cost --calibrate reads it.`,
+		Example: "  chiplm board benchmark > board.json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asked(cmd, name, func(ctx context.Context, c *line.Client) (json.RawMessage, error) { return c.Benchmark(ctx) })
+		},
+	}
+	addPort(c, &name)
+	c.Flags().Bool("json", true, "print one JSON object, as always")
+	return c
+}
+
+func profileCommand() *cobra.Command {
+	var name, prompt string
+	s := line.Sampling{Tokens: 64}
+	c := &cobra.Command{
+		Use:   "profile",
+		Short: "Print where the time of a token goes on a board",
+		Long: `Lets a board write with its profile switched on, and prints the mean microseconds a token of each
+operation, as one JSON object. Switched on, the profile costs some time itself.`,
+		Example: `  chiplm board profile --prompt "Once upon a time" --tokens 200`,
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return asked(cmd, name, func(ctx context.Context, c *line.Client) (answer json.RawMessage, err error) {
+				if err := c.SetProfiling(ctx, true); err != nil {
+					return nil, err
+				}
+				defer func() {
+					if off := c.SetProfiling(context.WithoutCancel(ctx), false); err == nil {
+						err = off
+					}
+				}()
+				if _, err := c.Say(ctx, prompt, s, func(line.Token) error { return nil }); err != nil {
+					return nil, err
+				}
+				return c.Profile(ctx)
+			})
+		},
+	}
+	addPort(c, &name)
+	c.Flags().StringVar(&prompt, "prompt", "Once upon a time", "what the board goes on from")
+	c.Flags().IntVar(&s.Tokens, "tokens", s.Tokens, "write at most so many tokens")
+	c.Flags().Bool("json", true, "print one JSON object, as always")
+	return c
+}

@@ -1,0 +1,158 @@
+package host
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/firmware/host/line"
+)
+
+// modes are the ways in which a board computes a digest, by the numbers of the protocol.
+var modes = [line.ModesCount]struct{ name, what string }{
+	{"both", "both cores, fastest kernels"}, {"one", "one core, fastest kernels"}, {"plain", "one core, plain C"},
+}
+
+// digests is what the command prints.
+type digests struct {
+	Port   string       `json:"port"`
+	Model  string       `json:"model,omitempty"`
+	Tokens int          `json:"tokens"`
+	Host   string       `json:"host,omitempty"`
+	Board  []modeDigest `json:"board"`
+	Equal  *bool        `json:"equal,omitempty"` // nil: there was nothing to compare with
+}
+
+type modeDigest struct {
+	Mode   string `json:"mode"`
+	Digest string `json:"digest"`
+	what   string
+}
+
+func digestCommand() *cobra.Command {
+	var name, model, mode string
+	var asJSON bool
+	r := digests{Tokens: 32}
+	c := &cobra.Command{
+		Use:   "digest",
+		Short: "Prove that a board computes the host's bits",
+		Long: `Prints a board's digest of a run: tokens from end-of-text on, the likeliest each, and the bits of
+all their logits. It is the same on both cores, on one, and in plain C; with --model, the image
+that is on the board, it is also compared with that of the engine on this machine. The exit status
+is 1 if any of them differs.`,
+		Example: `  chiplm board digest --model exports/combo-esp32s3/model.clm
+  chiplm board digest --tokens 200 --mode plain`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if r.Tokens < 1 {
+				return usage.Errorf("--tokens %d: 1 or more", r.Tokens)
+			}
+			which, err := modesOf(mode)
+			if err != nil {
+				return err
+			}
+			if model != "" {
+				im, err := openModel(model)
+				if err != nil {
+					return err
+				}
+				defer im.Close()
+				d, err := hostDigest(im, r.Tokens)
+				if err != nil {
+					return fmt.Errorf("%s: %w", model, err)
+				}
+				r.Model, r.Host = model, hex(uint64(d))
+			}
+			client, found, err := connect(cmd.Context(), name, false, nil)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			r.Port, r.Board = found, nil
+			for _, m := range which {
+				d, err := client.Digest(cmd.Context(), r.Tokens, m)
+				if err != nil {
+					return onPort(found, err)
+				}
+				r.Board = append(r.Board, modeDigest{modes[m].name, hex(d), modes[m].what})
+			}
+			differs := r.compare()
+			if asJSON {
+				err = jsonout.Write(cmd.OutOrStdout(), r)
+			} else {
+				err = r.print(cmd.OutOrStdout())
+			}
+			if err != nil {
+				return err
+			}
+			return differs
+		},
+	}
+	addPort(c, &name)
+	c.Flags().StringVar(&model, "model", "", "image on the board (or an export folder), to compare with")
+	c.Flags().IntVar(&r.Tokens, "tokens", r.Tokens, "of the run")
+	c.Flags().StringVar(&mode, "mode", "all", "both (cores), one, plain (C), or all three")
+	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return c
+}
+
+func modesOf(name string) ([]int, error) {
+	if name == "all" {
+		return []int{line.ModeFast, line.ModeOne, line.ModePlain}, nil
+	}
+	for i, m := range modes {
+		if m.name == name {
+			return []int{i}, nil
+		}
+	}
+	return nil, usage.Errorf("--mode %q: both, one, plain or all", name)
+}
+
+func hex(d uint64) string { return fmt.Sprintf("0x%016x", d) }
+
+// compare says whether all digests are equal, where there is more than one.
+func (r *digests) compare() error {
+	want, by := r.Host, "the host"
+	if want == "" {
+		want, by = r.Board[0].Digest, r.Board[0].what
+	}
+	equal := true
+	var err error
+	for _, b := range r.Board {
+		if b.Digest != want && err == nil {
+			equal = false
+			err = fmt.Errorf("%w", ErrDiffers)
+			if r.Host == "" {
+				err = fmt.Errorf("the board differs from itself")
+			}
+			err = fmt.Errorf("%w: %s over %d tokens by %s, %s by %s; is this image the one on the board? Flash both again with chiplm flash", err, want, r.Tokens, by, b.Digest, b.what)
+		}
+	}
+	if r.Host != "" || len(r.Board) > 1 {
+		r.Equal = &equal
+	}
+	return err
+}
+
+func (r *digests) print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "digest of %d tokens\tby\n", r.Tokens)
+	if r.Host != "" {
+		fmt.Fprintf(t, "%s\tthe engine on this machine\n", r.Host)
+	}
+	for _, b := range r.Board {
+		fmt.Fprintf(t, "%s\tthe board: %s\n", b.Digest, b.what)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	if r.Equal == nil {
+		return nil
+	}
+	_, err := fmt.Fprintln(w, map[bool]string{true: "equal", false: "NOT EQUAL"}[*r.Equal])
+	return err
+}

@@ -1,0 +1,107 @@
+package virtual
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/creack/pty"
+	"golang.org/x/term"
+
+	"github.com/chiplm/chiplm/firmware/board"
+)
+
+// Options of a virtual board.
+type Options struct {
+	Model       string // path of an image; "": a board without a model
+	SRAM, PSRAM int64  // bytes that the firmware may take; 0: those of an ESP32-S3-N16R8; a negative PSRAM: a board without
+	Link        string // path of a symbolic link to the port, made anew and removed in the end; "": none
+}
+
+// Board is a virtual board that runs.
+type Board struct {
+	port    string
+	link    string
+	cancel  context.CancelFunc
+	done    chan struct{}
+	err     error // of the board; read after done
+	closing sync.Once
+}
+
+// Start starts a virtual board. A model that it cannot run is not an error here: the board says so to its clients, as a
+// real one would.
+func Start(opt Options) (*Board, error) {
+	master, slave, err := pty.Open()
+	if err != nil {
+		return nil, fmt.Errorf("virtual board: no pseudo-terminal: %w", err)
+	}
+	b := &Board{port: slave.Name(), done: make(chan struct{})}
+	// A terminal would echo what the board says back to it, until a client opens it raw.
+	_, err = term.MakeRaw(int(slave.Fd()))
+	if err == nil && opt.Link != "" {
+		err = b.makeLink(opt.Link)
+	}
+	slave.Close()
+	if err != nil {
+		master.Close()
+		return nil, fmt.Errorf("virtual board: %w", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	b.cancel = cancel
+	go func() {
+		defer close(b.done)
+		defer master.Close()
+		fd := master.Fd()
+		if err := board.Run(ctx, board.Options{Model: opt.Model, SRAM: opt.SRAM, PSRAM: opt.PSRAM, In: fd, Out: fd}); !errors.Is(err, context.Canceled) {
+			b.err = err
+		}
+	}()
+	return b, nil
+}
+
+// Port is the path of the port, to be opened by clients.
+func (b *Board) Port() string { return b.port }
+
+// Done is closed when the board has ended.
+func (b *Board) Done() <-chan struct{} { return b.done }
+
+// Close ends the board, and says what went wrong with it, if anything did.
+func (b *Board) Close() error {
+	b.closing.Do(func() {
+		b.cancel()
+		<-b.done
+		if b.link != "" {
+			if at, err := os.Readlink(b.link); err == nil && at == b.port {
+				os.Remove(b.link)
+			}
+		}
+	})
+	return b.err
+}
+
+// makeLink makes a symbolic link to the port. An older link to a terminal is replaced; nothing else is.
+func (b *Board) makeLink(path string) error {
+	at, err := os.Readlink(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return fmt.Errorf("%s exists and is no link: choose another path with --link", path)
+	case !strings.HasPrefix(at, "/dev/"):
+		return fmt.Errorf("%s is a link to %s, which is no port: choose another path with --link", path, at)
+	}
+	tmp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
+	if err := os.Symlink(b.port, tmp); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		os.Remove(tmp)
+		return err
+	}
+	b.link = path
+	return nil
+}
