@@ -7,69 +7,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/chiplm/chiplm/arch"
-	"github.com/chiplm/chiplm/checkpoints"
-	"github.com/chiplm/chiplm/configs"
-	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/parts"
-	"github.com/chiplm/chiplm/export/targets"
+	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
 )
-
-const tinyYAML = `name: tiny
-vocab_size: 270
-d_model: 32
-n_layers: 1
-n_heads: 2
-d_ff: 32
-context_length: 16
-tie_embeddings: true
-activation: relu
-quant: {weights: {bits: 4, group: 32, scale: f32}}
-train: {batch_tokens: 32, micro_batch: 2}
-`
-
-// exported writes an export of a tiny model for a target.
-func exported(t *testing.T, target string, fw *parts.Firmware, sets ...string) string {
-	t.Helper()
-	c, err := configs.Parse("tiny.yaml", []byte(tinyYAML), sets...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := bpe.Train(context.Background(), func(yield func([]byte) error) error { return yield([]byte("once upon a time")) }, 258)
-	if err != nil {
-		t.Fatal(err)
-	}
-	w := arch.InitWeights(c, 1)
-	rng := rand.New(rand.NewPCG(2, 3))
-	ck := &checkpoints.Checkpoint{Config: c, Tokenizer: tok.JSON(), Tensors: map[string][]float32{}}
-	for i, x := range w.Tensors {
-		for j := range w.Data[i] {
-			w.Data[i][j] += 0.2 * (rng.Float32() - 0.5)
-		}
-		ck.Tensors[x.Name] = w.Data[i]
-	}
-	chip, err := targets.Load(target)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := export.BuildImage(context.Background(), ck, export.Options{Target: chip})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b.Firmware = fw
-	dir := filepath.Join(t.TempDir(), "tiny")
-	if _, err := export.Write(context.Background(), dir, ck, b); err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
 
 func table(t *testing.T, model string) parts.Table {
 	t.Helper()
@@ -120,7 +66,7 @@ func read(t *testing.T, path string) []byte {
 
 // Both spellings of esptool write every part to its place, whether the firmware is a folder of its own or in the export.
 func TestEverything(t *testing.T) {
-	dir := exported(t, "esp32s3", nil)
+	dir := tinymodel.Export(t, "esp32s3", nil)
 	fw := firmware(t, 9, modelLine)
 	chip, err := parts.ChipNamed("esp32s3")
 	if err != nil {
@@ -130,7 +76,7 @@ func TestEverything(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	carrying := exported(t, "esp32s3", built)
+	carrying := tinymodel.Export(t, "esp32s3", built)
 	for _, c := range []struct {
 		version string
 		args    []string
@@ -162,7 +108,7 @@ func TestEverything(t *testing.T) {
 
 // A model alone goes where the board's own table has it, and nowhere when there is none.
 func TestModelAlone(t *testing.T) {
-	dir := exported(t, "esp32s3", nil)
+	dir := tinymodel.Export(t, "esp32s3", nil)
 	image := read(t, filepath.Join(dir, export.ImageFile))
 	for name, c := range map[string]struct {
 		on   []byte
@@ -200,7 +146,7 @@ func TestModelAlone(t *testing.T) {
 
 // A byte that was not written as it should be is found.
 func TestVerification(t *testing.T) {
-	dir, fw := exported(t, "esp32s3", nil), firmware(t, 9, modelLine)
+	dir, fw := tinymodel.Export(t, "esp32s3", nil), firmware(t, 9, modelLine)
 	fake(t, "5.6.0", nil)
 	t.Setenv(fakeSpoil, "0x110123")
 	out, _, err := run(t, dir, "--firmware", fw, "--port", "/dev/ttyX")
@@ -210,7 +156,7 @@ func TestVerification(t *testing.T) {
 }
 
 func TestDryRun(t *testing.T) {
-	dir, fw := exported(t, "esp32s3", nil), firmware(t, 9, modelLine)
+	dir, fw := tinymodel.Export(t, "esp32s3", nil), firmware(t, 9, modelLine)
 	_, log := fake(t, "4.12.0", nil)
 	out, _, err := run(t, dir, "--firmware", fw, "--port", "/dev/ttyX", "--dry-run")
 	if err != nil {
@@ -244,15 +190,15 @@ func TestToolThatDoesNotWork(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	fake(t, "5.6.0", nil)
-	dir := exported(t, "esp32s3", nil)
-	host := exported(t, "host", nil)
-	damaged := exported(t, "esp32s3", nil)
+	dir := tinymodel.Export(t, "esp32s3", nil)
+	host := tinymodel.Export(t, "host", nil)
+	damaged := tinymodel.Export(t, "esp32s3", nil)
 	path := filepath.Join(damaged, export.GoldenFile)
 	if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	other := read(t, filepath.Join(exported(t, "esp32s3", nil, "d_ff=64"), export.ImageFile))
-	swapped := exported(t, "esp32s3", nil)
+	other := read(t, filepath.Join(tinymodel.Export(t, "esp32s3", nil, "d_ff=64"), export.ImageFile))
+	swapped := tinymodel.Export(t, "esp32s3", nil)
 	if err := os.WriteFile(filepath.Join(swapped, export.ImageFile), other, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +247,7 @@ func TestRefusals(t *testing.T) {
 // With the sources of the firmware at hand, their table says where a model goes.
 func TestTableOfSources(t *testing.T) {
 	fake(t, "5.6.0", nil)
-	dir, sources := exported(t, "esp32s3", nil), t.TempDir()
+	dir, sources := tinymodel.Export(t, "esp32s3", nil), t.TempDir()
 	if err := os.WriteFile(filepath.Join(sources, parts.CSVFile), []byte("factory,app,factory,0x10000,2M\nmodel,0x40,0,,4M"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -43,11 +43,19 @@ func Open(name string) (io.ReadWriteCloser, error) {
 			return nil, fmt.Errorf("%s is %w", name, ErrKind) // opening a pipe would wait for ever
 		}
 	}
-	p, err := serial.Open(name, &serial.Mode{BaudRate: Baud})
+	open := openSerial
+	if isPseudo(name) {
+		open = openPseudo
+	}
+	p, err := open(name)
 	if err != nil {
 		return nil, explain(name, err)
 	}
 	return p, nil
+}
+
+func openSerial(name string) (io.ReadWriteCloser, error) {
+	return serial.Open(name, &serial.Mode{BaudRate: Baud})
 }
 
 // explain says what was wrong with a port and what helps.

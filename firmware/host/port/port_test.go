@@ -15,76 +15,87 @@ import (
 	"go.bug.st/serial"
 )
 
-// A pseudo-terminal is a port: every byte passes both ways as it is, and an end of the other side ends a read.
-func TestPseudoTerminal(t *testing.T) {
+// ways are those to open a port; a pseudo-terminal serves for both.
+var ways = map[string]func(string) (io.ReadWriteCloser, error){"port": openSerial, "pseudo-terminal": openPseudo, "either": Open}
+
+// terminal makes a pseudo-terminal, with its other end.
+func terminal(t *testing.T) (master *os.File, name string) {
+	t.Helper()
 	master, slave, err := pty.Open()
 	if err != nil {
 		t.Skipf("no pseudo-terminals here: %v", err)
 	}
-	name := slave.Name()
-	slave.Close()
-	p, err := Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Close()
-	all := make([]byte, 256)
-	for i := range all {
-		all[i] = byte(i)
-	}
-	for _, way := range []struct{ from, to io.ReadWriter }{{p, master}, {master, p}} {
-		if _, err := way.from.Write(all); err != nil {
-			t.Fatal(err)
-		}
-		got := make([]byte, len(all))
-		if _, err := io.ReadFull(way.to, got); err != nil || !bytes.Equal(got, all) {
-			t.Errorf("%x arrived, %v", got, err)
-		}
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := p.Read(all)
-		ended <- err
-	}()
-	master.Close()
+	t.Cleanup(func() { master.Close(); slave.Close() })
+	return master, slave.Name()
+}
+
+// ends waits for a read that must fail.
+func ends(t *testing.T, ended <-chan error, when string) {
+	t.Helper()
 	select {
 	case err := <-ended:
 		if err == nil {
-			t.Error("a read after the end succeeded")
+			t.Errorf("a read succeeds %s", when)
 		}
 	case <-time.After(10 * time.Second):
-		t.Error("a read does not end when the other side does")
+		t.Errorf("a read does not end %s", when)
+	}
+}
+
+// Every byte passes both ways as it is, and the end of the other side ends a read.
+func TestEveryByte(t *testing.T) {
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) {
+			master, path := terminal(t)
+			p, err := open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Close()
+			all := make([]byte, 256)
+			for i := range all {
+				all[i] = byte(i)
+			}
+			for _, way := range []struct{ from, to io.ReadWriter }{{p, master}, {master, p}} {
+				if _, err := way.from.Write(all); err != nil {
+					t.Fatal(err)
+				}
+				got := make([]byte, len(all))
+				if _, err := io.ReadFull(way.to, got); err != nil || !bytes.Equal(got, all) {
+					t.Errorf("%x arrived, %v", got, err)
+				}
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := p.Read(all)
+				ended <- err
+			}()
+			master.Close()
+			ends(t, ended, "when the other side is gone")
+		})
 	}
 }
 
 // Closing a port ends a read that waits.
 func TestCloseEndsARead(t *testing.T) {
-	master, slave, err := pty.Open()
-	if err != nil {
-		t.Skipf("no pseudo-terminals here: %v", err)
-	}
-	defer master.Close()
-	defer slave.Close()
-	p, err := Open(slave.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() {
-		_, err := p.Read(make([]byte, 1))
-		ended <- err
-	}()
-	time.Sleep(10 * time.Millisecond)
-	if err := p.Close(); err != nil {
-		t.Error(err)
-	}
-	select {
-	case err := <-ended:
-		if err == nil {
-			t.Error("the read succeeded")
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("the read does not end")
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) {
+			_, path := terminal(t)
+			p, err := open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ended := make(chan error, 1)
+			go func() {
+				_, err := p.Read(make([]byte, 1))
+				ended <- err
+			}()
+			time.Sleep(10 * time.Millisecond) // most often the read waits by then; both orders must work
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			ends(t, ended, "when the port is closed")
+		})
 	}
 }
 
