@@ -1,6 +1,7 @@
 package line
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,6 +57,16 @@ func (c *Client) Close() error {
 	return err
 }
 
+// ended says whether the client was closed.
+func (c *Client) ended() error {
+	select {
+	case <-c.closed:
+		return ErrClosed
+	default:
+		return nil
+	}
+}
+
 // beat is the time between two attempts to greet.
 const beat = time.Second
 
@@ -66,7 +77,7 @@ func (c *Client) Hello(ctx context.Context) error {
 	c.in.listen(true)
 	defer c.in.listen(false)
 	end := time.Now().Add(c.opt.Greeting)
-	for sent := 1; ; sent++ {
+	for {
 		// The first line end ends a line that was begun by somebody else.
 		if err := c.write("\nX\nV\n"); err != nil {
 			return err
@@ -74,8 +85,9 @@ func (c *Client) Hello(ctx context.Context) error {
 		err := c.greeted(ctx, min(beat, time.Until(end)))
 		switch {
 		case err == nil:
-			c.synced = true
-			return c.settle(ctx, sent-1)
+			err := c.settle(ctx, end)
+			c.synced = err == nil
+			return err
 		case !errors.Is(err, ErrSilent):
 			return err
 		case !time.Now().Before(end):
@@ -110,13 +122,21 @@ func (c *Client) greeted(ctx context.Context, patience time.Duration) error {
 	}
 }
 
-// settle takes the answers to greetings that were sent again and arrive late.
-func (c *Client) settle(ctx context.Context, late int) error {
-	for range late {
-		if err := c.greeted(ctx, beat); errors.Is(err, ErrSilent) {
-			return nil // it never heard them
-		} else if err != nil {
+// quiet is how long nothing arrives when a board has answered everything: what others asked before, and greetings that
+// were sent again.
+const quiet = 25 * time.Millisecond
+
+// settle waits until nothing more arrives, or until end: a board may talk by itself.
+func (c *Client) settle(ctx context.Context, end time.Time) error {
+	for time.Now().Before(end) {
+		line, err := c.in.next(ctx, quiet)
+		switch {
+		case errors.Is(err, ErrSilent):
+			return nil
+		case err != nil:
 			return err
+		case kind(line) == 0:
+			c.remark(line)
 		}
 	}
 	return nil
@@ -156,12 +176,7 @@ func (c *Client) write(s string) error {
 // refusal of the board is an error of it. What the context of a request that is cancelled leads to is the caller's
 // concern: stop is called once, and the answer goes on.
 func (c *Client) request(ctx context.Context, line string, patience time.Duration, stop func() error, take func(line string) (bool, error)) error {
-	select {
-	case <-c.closed:
-		return ErrClosed
-	default:
-	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(c.ended(), ctx.Err()); err != nil {
 		return err
 	}
 	if len(line) > MostLine {
@@ -180,6 +195,9 @@ func (c *Client) request(ctx context.Context, line string, patience time.Duratio
 	}
 	wait := ctx
 	for {
+		if err := c.ended(); err != nil {
+			return err
+		}
 		if wait.Err() != nil && stop != nil {
 			if err := stop(); err != nil {
 				return err
