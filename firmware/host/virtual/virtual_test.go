@@ -326,7 +326,7 @@ func TestClientsComeAndGo(t *testing.T) {
 	first := client(t, b.Port())
 	want := say(t, first, "Once", sampling)
 	first.Close()
-	for round := range 20 {
+	for round := range 6 {
 		c := line.New(open(t, b.Port()), line.Options{})
 		n := 0
 		_, err := c.Say(context.Background(), "Once", line.Sampling{Tokens: 1000}, func(line.Token) error {

@@ -1,0 +1,201 @@
+package host
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
+	"github.com/chiplm/chiplm/firmware/host/line"
+	"github.com/chiplm/chiplm/firmware/host/port"
+	"github.com/chiplm/chiplm/firmware/host/virtual"
+)
+
+// run executes a command line and returns what it printed.
+func run(t *testing.T, ctx context.Context, in io.Reader, c *cobra.Command, args ...string) (out, errs string, err error) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	c.SetIn(in)
+	c.SetOut(&stdout)
+	c.SetErr(&stderr)
+	c.SetArgs(args)
+	c.SilenceUsage, c.SilenceErrors = true, true
+	err = c.ExecuteContext(ctx)
+	return stdout.String(), stderr.String(), err
+}
+
+// board starts a virtual board with a model and gives its port.
+func board(t *testing.T, model string) string {
+	t.Helper()
+	b, err := virtual.Start(virtual.Options{Model: model})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b.Port()
+}
+
+// What chat prints is the prompt and what the board wrote; figures go to standard error. It is the same text whoever
+// encodes the prompt, and wherever that comes from.
+func TestChat(t *testing.T) {
+	model := tinymodel.Image(t)
+	name, ctx := board(t, model), context.Background()
+	flags := []string{"--port", name, "--tokens", "12", "--temperature", "0.8", "--top-k", "20", "--seed", "3"}
+	chat := func(in string, more ...string) (string, string) {
+		t.Helper()
+		out, errs, err := run(t, ctx, strings.NewReader(in), ChatCommand(), append(append([]string{}, flags...), more...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out, errs
+	}
+	text, figures := chat("", "Once upon")
+	if !strings.HasPrefix(text, "Once upon") || len(text) < len("Once upon")+12 || !strings.HasSuffix(text, "\n") {
+		t.Errorf("%q", text)
+	}
+	for _, want := range []string{"prompt ", "12 tokens (as many as asked for)", " ms a token", " tokens/s", " bytes of text/s\n"} {
+		if !strings.Contains(figures, want) {
+			t.Errorf("no %q in %q", want, figures)
+		}
+	}
+	if piped, _ := chat("Once upon\r\n"); piped != text {
+		t.Errorf("from standard input: %q, want %q", piped, text)
+	}
+	if ids, _ := chat("", "--ids", "--model", filepath.Dir(model), "Once upon"); ids != text {
+		t.Errorf("encoded here: %q, want %q", ids, text)
+	}
+	if other, _ := chat("", "--seed", "4", "Once upon"); other == text {
+		t.Error("another seed writes the same")
+	}
+	out, errs := chat("", "--json", "Once upon")
+	var a Answer
+	if err := json.Unmarshal([]byte(out), &a); err != nil || errs != "" {
+		t.Fatalf("%v\n%s\n%s", err, out, errs)
+	}
+	if a.Prompt+a.Text+"\n" != text || a.Tokens != 12 || len(a.IDs) != 12 || a.Stopped != "length" || a.Port != name || a.TokensPerSecond <= 0 || a.BytesPerSecond <= 0 {
+		t.Errorf("%+v\n%q", a, text)
+	}
+	var refused *line.BoardError
+	if _, _, err := run(t, ctx, nil, ChatCommand(), "--port", name, strings.Repeat("z", 100)); !errors.As(err, &refused) || !strings.Contains(err.Error(), name) {
+		t.Errorf("a prompt that is too long: %v", err)
+	}
+}
+
+func TestChatRefuses(t *testing.T) {
+	none := filepath.Join(t.TempDir(), "none")
+	for _, args := range [][]string{{"--temperature", "-1"}, {"--temperature", "NaN"}, {"--tokens", "0"}, {"--top-k", "-1"}, {"--ids"}, {"--model", none}, {"--port", ""}, {"a", "b"}} {
+		var coded interface{ ExitCode() int }
+		_, _, err := run(t, context.Background(), strings.NewReader("x"), ChatCommand(), args...)
+		if err == nil || !errors.As(err, &coded) && len(args) == 2 && args[0][0] == '-' {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	if _, _, err := run(t, context.Background(), nil, ChatCommand(), "--port", none, "x"); !errors.Is(err, port.ErrNone) {
+		t.Errorf("a port that is not there: %v", err)
+	}
+	if _, _, err := run(t, context.Background(), strings.NewReader(strings.Repeat("x", 5000)), ChatCommand(), "--port", none); err == nil || !strings.Contains(err.Error(), "4096") {
+		t.Errorf("a long prompt: %v", err)
+	}
+}
+
+func TestDigestCommand(t *testing.T) {
+	model, ctx := tinymodel.Image(t), context.Background()
+	other := tinymodel.Image(t, "d_ff=64")
+	name := board(t, model)
+	out, _, err := run(t, ctx, nil, BoardCommand(), "digest", "--port", name, "--model", model)
+	if err != nil || !strings.HasSuffix(out, "\nequal\n") || strings.Count(out, "0x") != 4 {
+		t.Errorf("%v\n%s", err, out)
+	}
+	out, _, err = run(t, ctx, nil, BoardCommand(), "digest", "--port", name, "--model", other, "--tokens", "7", "--mode", "plain")
+	if !errors.Is(err, ErrDiffers) || !strings.Contains(out, "NOT EQUAL") || strings.Count(out, "0x") != 2 {
+		t.Errorf("another model: %v\n%s", err, out)
+	}
+	for mode, equal := range map[string]bool{"all": true, "one": false} {
+		out, _, err = run(t, ctx, nil, BoardCommand(), "digest", "--port", name, "--json", "--mode", mode)
+		var d digests
+		if err != nil || json.Unmarshal([]byte(out), &d) != nil || (d.Equal != nil) != equal || d.Host != "" || d.Tokens != 32 || len(d.Board[0].Digest) != 18 {
+			t.Errorf("%s: %v\n%s", mode, err, out)
+		}
+	}
+	for _, args := range [][]string{{"--tokens", "33"}, {"--tokens", "33", "--model", model}, {"--tokens", "0"}, {"--mode", "fast"}, {"--model", name}} {
+		if out, _, err := run(t, ctx, nil, BoardCommand(), append([]string{"digest", "--port", name}, args...)...); err == nil || out != "" {
+			t.Errorf("%v was accepted: %s", args, out)
+		}
+	}
+}
+
+func TestQuestions(t *testing.T) {
+	name := board(t, tinymodel.Image(t))
+	for _, c := range []struct{ question, want string }{{"info", `"vocab_size": 270`}, {"profile", `"operation"`}, {"benchmark", `"memories"`}} {
+		out, _, err := run(t, context.Background(), nil, BoardCommand(), c.question, "--port", name)
+		if err != nil || !json.Valid([]byte(out)) || !strings.Contains(out, c.want) {
+			t.Errorf("%s: %v\n%s", c.question, err, out)
+		}
+	}
+	c, _, err := connect(context.Background(), name, false, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	before, err := c.Profile(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Say(context.Background(), "x", line.Sampling{Tokens: 9}, func(line.Token) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := c.Profile(context.Background()); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the profile was left on: %v\n%s\n%s", err, before, after)
+	}
+}
+
+// The virtual board runs until it is interrupted, which is its good end.
+func TestVirtualBoard(t *testing.T) {
+	dir, link := filepath.Dir(tinymodel.Image(t)), filepath.Join(t.TempDir(), "board")
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		c := BoardCommand()
+		c.SetOut(w)
+		c.SetErr(io.Discard)
+		c.SetArgs([]string{"--virtual", dir, "--link", link})
+		ended <- c.ExecuteContext(ctx)
+	}()
+	if said, err := bufio.NewReader(r).ReadString('\n'); err != nil || said != link+"\n" {
+		t.Fatalf("%q, %v", said, err)
+	}
+	for range 3 {
+		if out, _, err := run(t, context.Background(), nil, BoardCommand(), "info", "--port", link); err != nil || !strings.Contains(out, "virtual") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
+	}
+	if _, err := os.Lstat(link); err == nil {
+		t.Error("the link is left")
+	}
+	for _, args := range [][]string{{"--virtual", filepath.Join(dir, "none")}, {"--virtual", ""}, {"--link", link}, {"--virtual", dir, "--sram", "-1"}, {"--virtual", filepath.Join(dir, "golden.json")}} {
+		if _, _, err := run(t, context.Background(), nil, BoardCommand(), args...); err == nil {
+			t.Errorf("%v was accepted", args)
+		}
+	}
+}
