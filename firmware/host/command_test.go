@@ -82,13 +82,26 @@ func TestChat(t *testing.T) {
 	if err := json.Unmarshal([]byte(out), &a); err != nil || errs != "" {
 		t.Fatalf("%v\n%s\n%s", err, out, errs)
 	}
-	if a.Prompt+a.Text+"\n" != text || a.Tokens != 12 || len(a.IDs) != 12 || a.Stopped != "length" || a.Port != name || a.TokensPerSecond <= 0 || a.BytesPerSecond <= 0 {
+	if a.Prompt+a.Text+"\n" != throughJSON(t, text) || a.Tokens != 12 || len(a.IDs) != 12 || a.Stopped != "length" || a.Port != name || a.TokensPerSecond <= 0 || a.BytesPerSecond <= 0 {
 		t.Errorf("%+v\n%q", a, text)
 	}
 	var refused *line.BoardError
 	if _, _, err := run(t, ctx, nil, ChatCommand(), "--port", name, strings.Repeat("z", 100)); !errors.As(err, &refused) || !strings.Contains(err.Error(), name) {
 		t.Errorf("a prompt that is too long: %v", err)
 	}
+}
+
+// throughJSON is a text as JSON gives it back: bytes that are no UTF-8 are replaced.
+func throughJSON(t *testing.T, s string) (back string) {
+	t.Helper()
+	b, err := json.Marshal(s)
+	if err == nil {
+		err = json.Unmarshal(b, &back)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return back
 }
 
 func TestChatRefuses(t *testing.T) {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bufio"
 	"context"
 	"io"
 	"os"
@@ -48,10 +47,18 @@ func TestOneInterruptIsOne(t *testing.T) {
 	}
 }
 
+// watched is a writer that tells of what is written.
+type watched struct{ told func(s string) }
+
+func (w watched) Write(b []byte) (int, error) {
+	w.told(string(b))
+	return len(b), nil
+}
+
 // At a terminal, Ctrl-C stops an answer and the next prompt is answered; while nothing is written it ends the program.
 // The signals are real, and end the program's context as they do in the program.
 func TestCtrlC(t *testing.T) {
-	name := board(t, tinymodel.Image(t, "context_length=4096", "train.batch_tokens=8192", "n_layers=4"))
+	name := board(t, tinymodel.Image(t, "context_length=1024", "train.batch_tokens=2048", "n_layers=8", "d_model=64", "d_ff=128"))
 	master, terminal, err := pty.Open()
 	if err != nil {
 		t.Skipf("no pseudo-terminals here: %v", err)
@@ -64,90 +71,55 @@ func TestCtrlC(t *testing.T) {
 	guard := make(chan os.Signal, 4) // should the command not listen, the test must not die of the signal
 	signal.Notify(guard, os.Interrupt)
 	defer signal.Stop(guard)
+	interrupt := func() {
+		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
+			t.Error(err)
+		}
+	}
 
-	out, w := io.Pipe()
-	errs, we := io.Pipe()
+	const prompt = "Once upon" // the answer to it takes the whole context
+	written, said := "", make(chan string, 1000)
 	ended := make(chan error, 1)
 	go func() {
 		c := ChatCommand()
 		c.SetIn(terminal)
-		c.SetOut(w)
-		c.SetErr(we)
+		c.SetOut(watched{func(s string) {
+			if strings.HasSuffix(written, prompt) && s != "\n" { // the first token
+				interrupt()
+			}
+			written += s
+		}})
+		c.SetErr(watched{func(s string) { said <- s }})
 		c.SetArgs([]string{"--port", name, "--tokens", "4000", "--temperature", "0"})
 		ended <- c.ExecuteContext(ctx)
-		w.Close()
-		we.Close()
 	}()
-	// lines gives what is printed, a line or a prompt at a time.
-	lines := func(r io.Reader) <-chan string {
-		c := make(chan string, 10000)
-		go func() {
-			defer close(c)
-			b, s := bufio.NewReader(r), ""
-			for {
-				x, err := b.ReadByte()
-				if err != nil {
-					return
-				}
-				if s += string(rune(x)); x == '\n' || s == "> " {
-					c <- s
-					s = ""
-				}
-			}
-		}()
-		return c
-	}
-	said := lines(errs)
 	await := func(want string) {
 		t.Helper()
 		for {
 			select {
-			case s, ok := <-said:
-				if !ok {
-					t.Fatalf("it ended before %q", want)
-				}
+			case s := <-said:
 				if strings.Contains(s, want) {
 					return
 				}
+			case err := <-ended:
+				t.Fatalf("it ended before %q: %v", want, err)
 			case <-time.After(20 * time.Second):
 				t.Fatalf("no %q", want)
 			}
 		}
 	}
-	text := bufio.NewReader(out)
-	for round := range 2 {
+	for range 3 {
 		await("> ")
-		if _, err := io.WriteString(master, "Once upon\n"); err != nil {
+		if _, err := io.WriteString(master, prompt+"\n"); err != nil {
 			t.Fatal(err)
 		}
-		// The answer is under way, and waits for its reader: text is a pipe.
-		if _, err := io.ReadFull(text, make([]byte, len("Once upon")+20)); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
-		go io.CopyN(io.Discard, text, 0)
-		drained := make(chan struct{})
-		go func() { // up to the line end that closes an answer
-			defer close(drained)
-			for {
-				b, err := text.ReadByte()
-				if err != nil || b == '\n' && text.Buffered() == 0 {
-					return
-				}
-			}
-		}()
 		await("(stopped)")
-		<-drained
-		if round == 0 && ctx.Err() == nil {
-			t.Error("the program's context did not end")
-		}
 	}
 	await("> ")
-	if err := syscall.Kill(os.Getpid(), syscall.SIGINT); err != nil {
-		t.Fatal(err)
+	if ctx.Err() == nil {
+		t.Error("the program's context did not end")
 	}
+	interrupt()
 	select {
 	case err := <-ended:
 		if err != nil {
@@ -155,6 +127,9 @@ func TestCtrlC(t *testing.T) {
 		}
 	case <-time.After(20 * time.Second):
 		t.Fatal("it does not end")
+	}
+	if n := strings.Count(written, prompt); n != 3 {
+		t.Errorf("%d answers", n)
 	}
 }
 
