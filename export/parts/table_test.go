@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"errors"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -36,6 +37,14 @@ func TestCSV(t *testing.T) {
 		{"model", 0x40, 0, 0x110000, 0xEF0000, 2},
 	}
 	got := board(t)
+	text, err := os.ReadFile("../../firmware/" + CSVFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	firmware, err := ParseCSV(text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nwant\n%+v", got, want)
 	}
@@ -46,8 +55,11 @@ func TestCSV(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m := got.Find(ModelPartition); int64(m.Offset) != chip.Flash.ModelOffset || int64(m.Size) != chip.Flash.ModelBytes {
-		t.Errorf("the target's partition is elsewhere: %+v, %+v", chip.Flash, m)
+	for _, table := range []Table{got, firmware} {
+		m, app := table.Find(ModelPartition), table.FirstApp()
+		if int64(m.Offset) != chip.Flash.ModelOffset || int64(m.Size) != chip.Flash.ModelBytes || int64(app.Size) != chip.Flash.AppBytes {
+			t.Errorf("the target's partitions are elsewhere: %+v, %+v", chip.Flash, table)
+		}
 	}
 }
 
