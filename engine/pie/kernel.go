@@ -13,7 +13,7 @@ const (
 
 // Argument is one argument of a kernel, in the order of the C prototype: a word, or a buffer whose address is passed.
 type Argument struct {
-	Name   string
+	Name   string // "scratch": what the buffer holds at the end is no result
 	Word   uint32 // where Buffer is nil; floats as their bits
 	Buffer []byte // all the kernel may touch: padding that the prototype promises is part of it. At a multiple of 64
 	Access Access

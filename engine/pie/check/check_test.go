@@ -209,3 +209,13 @@ func TestFloatBytes(t *testing.T) {
 		t.Errorf("-0 and 0: %v", d)
 	}
 }
+
+// TestScratch: what scratch holds at the end is no result.
+func TestScratch(t *testing.T) {
+	for name, differs := range map[string]bool{"scratch": false, "y": true} {
+		e := &expected{args: []pie.Argument{{Name: name, Buffer: []byte{1}}}}
+		if d := e.differs([]pie.Argument{{Name: name, Buffer: []byte{2}}}, 0, false); (d != nil) != differs {
+			t.Errorf("%s: %v", name, d)
+		}
+	}
+}
