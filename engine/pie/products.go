@@ -65,7 +65,7 @@ func products() []Kernel {
 			Symbol: "chiplm_pie_columns4", File: "columns4.S", About: "sums of listed columns, 4 bits, transposed",
 			Shapes: []Shape{{Rows: 128, Columns: 320, Bits: 4, Listed: 13}, {Rows: 128, Columns: 320, Bits: 4, Listed: 32}},
 			Any: func(r *rand.Rand) Shape {
-				s := Shape{Rows: 1 + r.IntN(200), Columns: 1 + r.IntN(100), Bits: 4}
+				s := Shape{Rows: 1 + r.IntN([]int{200, 200, 200, 700}[r.IntN(4)]), Columns: 1 + r.IntN(100), Bits: 4}
 				s.Listed = 1 + r.IntN(min(s.Columns, listedColumns))
 				return s
 			},

@@ -50,9 +50,9 @@ func TestKernels(t *testing.T) {
 // TestMutation puts a sample of faults into all kernels. CHIPLM_PIE_FAULTS=1 tries all of them, a larger number one in so
 // many.
 func TestMutation(t *testing.T) {
-	m := Mutation{Cases: 200, Every: 12, Seed: 1}
+	m := Mutation{Cases: 1500, Every: 4, Seed: 1}
 	if testing.Short() {
-		m.Every = 60
+		m.Every = 40
 	}
 	if s := os.Getenv("CHIPLM_PIE_FAULTS"); s != "" {
 		n, err := strconv.Atoi(s)

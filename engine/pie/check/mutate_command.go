@@ -79,7 +79,7 @@ one has no reason. All faults of all kernels take minutes.`,
 		},
 	}
 	kernelFlag(c, &kernel)
-	c.Flags().IntVar(&m.Cases, "cases", 200, "random cases of each kernel")
+	c.Flags().IntVar(&m.Cases, "cases", 1500, "random cases of each kernel")
 	c.Flags().IntVar(&m.Every, "every", 1, "try one in so many faults")
 	c.Flags().Uint64Var(&m.Seed, "seed", 1, "of the cases, and of the choice of faults")
 	c.Flags().BoolVar(&asJSON, "json", false, "print a list of JSON objects")

@@ -59,6 +59,9 @@ func (i Instruction) Faults() []Instruction {
 	siblings := slices.Clone(likely[i.Mnemonic])
 	slices.Sort(siblings)
 	for _, other := range siblings {
+		if still := len(i.Operands) == 3 && i.Operands[2] == "0"; still && (other+"p" == i.Mnemonic || other == i.Mnemonic+"p") {
+			continue // lsi and lsip with a step of 0 are the same
+		}
 		add(other, i.Operands)
 	}
 	place := -1
