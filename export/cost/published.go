@@ -18,7 +18,7 @@ const PublishedProfile = "study"
 
 // shapes are the published models, as what is different from combo.yaml. The wider per-layer embeddings take their weights
 // from the feed-forward: only with d_ff 256 do the published counts of parameters come out. The esp32-ai model comes in
-// groups of 128; the others in groups of 64.
+// groups of 128; the others in groups of 64. That plain has d_ff 384 is inferred: no count is published for it.
 var shapes = map[string][]string{
 	"combo":         nil,
 	"wide-ple":      {"ple_dim=128", "d_ff=256"},

@@ -82,7 +82,7 @@ func printPublished(w io.Writer, chip string, list []Published) error {
 		}
 	}
 	fmt.Fprintf(&b, "Published figures of others, and the model's with the profile %q on\n%s.\n"+
-		"%d of %d figures gave %d parameters their values; the others are predicted.\n\n", PublishedProfile, chip, calibrates, len(list), parameters)
+		"%d of %d figures gave %d parameters their values; the others are predicted, but not blindly:\nthe form of the model was chosen with them in sight (docs/cost.md).\n\n", PublishedProfile, chip, calibrates, len(list), parameters)
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "figure\tunit\tpublished\tmodel\tdifference\tuse")
 	for _, p := range list {
