@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "kernels.h"
+#include "pie/pie.h"
 
-enum { ROWS = 128, COLUMNS = 128, TURNS = 5 };
+enum { ROWS = 128, COLUMNS = 128, LISTED = 32, TURNS = 5 };
 
 /* The engine's buffers, taken in pieces of which each starts at a multiple of 64. */
 typedef struct room {
@@ -32,6 +33,13 @@ typedef struct bench {
     chiplm_tensor w;
     float *floats; /* [COLUMNS] */
     uint32_t written;
+    /* Of a kernel of the vector unit: */
+    uint8_t *codes;
+    float *scales;
+    int32_t *sums;    /* [ROWS] */
+    uint8_t *scratch; /* [CHIPLM_PIE_COLUMNS_SCRATCH] */
+    uint32_t list[LISTED];
+    volatile int32_t sink;
 } bench;
 
 static void put_times(bench *t, const char *symbol, const chiplm_tensor *w, uint32_t n, uint32_t cycles) {
@@ -111,10 +119,83 @@ static void measure_product(bench *t, room r, uint32_t bits, uint32_t group) {
     put_times(t, "product", &t->w, 1, least(t, call_product));
 }
 
+/* ------------------------------------------------------------------- the kernels of the vector unit, by their symbols */
+
+static const uint32_t one = 0x3f800000; /* the bits of 1.0f */
+
+static void call_c128g64(bench *t) {
+    chiplm_pie_rows4_c128g64(t->codes, t->scales, t->product.x.codes, t->product.y, ROWS, one);
+}
+
+static void call_c128g128(bench *t) {
+    chiplm_pie_rows4_c128g128(t->codes, t->scales, t->product.x.codes, t->product.y, ROWS, one);
+}
+
+static void call_rows4(bench *t) {
+    const chiplm_pie_rows shape = {.rows = ROWS, .blocks = COLUMNS / 32, .group = 32, .groups = COLUMNS / 32, .scale = one};
+    chiplm_pie_rows4(t->codes, t->scales, t->product.x.codes, t->product.y, &shape);
+}
+
+static void call_rows8(bench *t) {
+    const chiplm_pie_rows shape = {.rows = ROWS / 2, .blocks = COLUMNS / 16, .group = 64, .groups = COLUMNS / 64, .scale = one};
+    chiplm_pie_rows8(t->codes, t->scales, t->product.x.codes, t->product.y, &shape);
+}
+
+static void call_listed(bench *t) {
+    const chiplm_pie_listed shape = {.count = LISTED, .scale = one};
+    chiplm_pie_listed4_c128g64(t->codes, t->scales, t->product.x.codes, t->product.y, t->list, &shape);
+}
+
+static void call_columns(bench *t) {
+    const chiplm_pie_columns shape = {.count = LISTED, .blocks = ROWS / 32, .stride = ROWS / 2};
+    chiplm_pie_columns4(t->codes, t->list, t->product.x.codes, t->scratch, t->sums, &shape);
+}
+
+static void call_add_group(bench *t) { chiplm_pie_add_group(t->sums, t->scales, t->product.y, ROWS); }
+
+static void call_block_dot(bench *t) {
+    t->sink = chiplm_pie_block_dot(t->codes, (const int16_t *)(const void *)t->product.x.codes);
+}
+
+static void measure_pie(bench *t, room r) {
+    static const struct {
+        const char *symbol;
+        void (*call)(bench *t);
+        uint32_t rows, columns, bits, group, n;
+    } all[] = {
+        {"chiplm_pie_rows4_c128g64", call_c128g64, ROWS, COLUMNS, 4, 64, 0},
+        {"chiplm_pie_rows4_c128g128", call_c128g128, ROWS, COLUMNS, 4, 128, 0},
+        {"chiplm_pie_rows4", call_rows4, ROWS, COLUMNS, 4, 32, 0},
+        {"chiplm_pie_rows8", call_rows8, ROWS / 2, COLUMNS, 8, 64, 0},
+        {"chiplm_pie_listed4_c128g64", call_listed, ROWS, COLUMNS, 4, 64, LISTED},
+        {"chiplm_pie_columns4", call_columns, ROWS, COLUMNS, 4, 0, LISTED},
+        {"chiplm_pie_add_group", call_add_group, ROWS, 0, 0, 0, 0},
+        {"chiplm_pie_block_dot", call_block_dot, 1, 32, 4, 0, 0},
+    };
+    t->codes = take(&r, ROWS * COLUMNS / 2 + 64);
+    t->scales = take(&r, ROWS * COLUMNS / 32 * sizeof(float));
+    t->sums = take(&r, ROWS * sizeof(int32_t));
+    t->scratch = take(&r, CHIPLM_PIE_COLUMNS_SCRATCH);
+    if (t->scratch == NULL) {
+        return;
+    }
+    memset(t->codes, 0x31, ROWS * COLUMNS / 2 + 64);
+    for (uint32_t i = 0; i < ROWS * COLUMNS / 32; i++) {
+        t->scales[i] = 0.01f;
+    }
+    for (uint32_t i = 0; i < LISTED; i++) {
+        t->list[i] = 3 * i;
+    }
+    for (uint32_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        const chiplm_tensor shape = {.rows = all[i].rows, .columns = all[i].columns, .bits = all[i].bits, .group = all[i].group};
+        put_times(t, all[i].symbol, &shape, all[i].n, least(t, all[i].call));
+    }
+}
+
 void board_kernel_times(board *b) {
     bench t = {.b = b, .kernels = chiplm_kernels_of(CHIPLM_PATH_BEST)};
     room r = {.at = b->arena, .bytes = b->arena_bytes};
-    t.product.x.codes = take(&r, COLUMNS + 64);
+    t.product.x.codes = take(&r, COLUMNS + 128);
     t.product.x.sums = take(&r, COLUMNS / CHIPLM_CHUNK * sizeof(int32_t));
     t.product.x.scales = take(&r, sizeof(float));
     t.product.x.stride = COLUMNS;
@@ -132,6 +213,7 @@ void board_kernel_times(board *b) {
         measure_product(&t, r, 4, 64);
         measure_product(&t, r, 4, 0);
         measure_product(&t, r, 8, 64);
+        measure_pie(&t, r);
     }
     (void)board_start(b, MODE_BOTH); /* what succeeded at the boot succeeds again */
 }
