@@ -10,6 +10,7 @@ import (
 
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/engine"
+	"github.com/chiplm/chiplm/export/image"
 )
 
 // expected is what a host with the same image answers: every logit, and the engine's own sampling.
@@ -336,5 +337,27 @@ func TestBenchmark(t *testing.T) {
 	c.send(generate(9, 0, 0, 1, 0, []int32{im.EndOfText()})) // the benchmark leaves no trace
 	if got, want := c.tokens(), expected(t, im, 9, 0, 0, 1, []int32{im.EndOfText()}); !slices.Equal(got.ids, want.ids) {
 		t.Errorf("afterwards it gave %v, the engine %v", got.ids, want.ids)
+	}
+}
+
+// An image without a tokenizer takes ids alone.
+func TestImageWithoutTokenizer(t *testing.T) {
+	b, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := *b.Model
+	m.Tokenizer, m.Sizes.TokenizerHash = bpe.AppendNone(nil, 0), [32]byte{}
+	file, err := image.Encode(&m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := start(t, "--model", write(t, file))
+	if got := c.ask("S 1 0 0 1 Once"); !strings.HasPrefix(got, "! encode ") {
+		t.Errorf("S is answered by %q", got)
+	}
+	c.send(generate(5, 0, 0, 1, 1, []int32{1}))
+	if got := c.tokens(); len(got.ids) != 5 || len(got.text) != 5 || got.text[0] != "" {
+		t.Errorf("G gave %+v", got)
 	}
 }
