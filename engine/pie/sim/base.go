@@ -35,13 +35,6 @@ func short(s spec, name string) spec {
 	return s
 }
 
-func flag(b bool) uint32 {
-	if b {
-		return 1
-	}
-	return 0
-}
-
 // baseSpecs are the instructions of the processor without extensions.
 func baseSpecs() []spec {
 	var all []spec

@@ -64,12 +64,11 @@ type Step struct {
 
 // frame is what a windowed call leaves behind.
 type frame struct {
-	a       [8]uint32
-	init    uint64
-	back    int32 // where to go on; -1: out of the program
-	link    uint32
-	bottom  uint32 // the stack pointer of the caller: below it are 16 bytes for its window
-	windows bool
+	a      [8]uint32
+	init   uint64
+	back   int32 // where to go on; -1: out of the program
+	link   uint32
+	bottom uint32 // the stack pointer of the caller: below it are 16 bytes for its window
 }
 
 const (

@@ -188,9 +188,7 @@ func (m *Machine) wait(o *op) uint64 {
 	return n
 }
 
-// branch goes to the label of the op.
-func (m *Machine) branch(o *op) { m.jump(o.target) }
-
+// jump goes to an instruction, as all taken branches do.
 func (m *Machine) jump(to int32) {
 	m.next = to
 	m.extra += branchCost

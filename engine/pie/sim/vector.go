@@ -19,7 +19,7 @@ func (m *Machine) store128(v *vector, address uint32) {
 	}
 }
 
-// lowBits masks an address for accesses of so many bytes.
+// load reads so many bytes, whose number masks the address.
 func (m *Machine) load(address, n uint32) uint64 {
 	b := m.at(address&^(n-1), n, pie.Read)
 	switch {
@@ -270,13 +270,11 @@ func alignment() []spec {
 		m.sarByte = m.a[o.r[1]] & 15
 		m.load128(o.r[0], m.a[o.r[1]])
 	})
-	for _, f := range moved("ee.src.q.ld", "q>2", "q<> q< sarb<", 4, 1, steps16, func(m *Machine, o *op) {
+	all = append(all, moved("ee.src.q.ld", "q>2", "q<> q< sarb<", 4, 1, steps16, func(m *Machine, o *op) {
 		z := funnel(&m.q[o.r[3]], &m.q[o.r[4]], m.sarByte)
 		m.load128(o.r[0], m.a[o.r[1]])
 		m.q[o.r[3]] = z
-	}) {
-		all = append(all, f)
-	}
+	})...)
 	for _, way := range []struct {
 		name string
 		sign int
