@@ -82,6 +82,13 @@ func runVirtual(ctx context.Context, opt virtual.Options, out, errs io.Writer) e
 	if opt.Link != "" {
 		name = opt.Link
 	}
+	failure, err := startFailure(ctx, b.Port())
+	if err != nil {
+		return errors.Join(err, b.Close())
+	}
+	if failure != nil {
+		fmt.Fprintf(errs, "note: the board runs without its model: %v\n", failure)
+	}
 	fmt.Fprintf(errs, "a virtual board runs until Ctrl-C; talk to it: chiplm chat --port %s\n", name)
 	if _, err := fmt.Fprintln(out, name); err != nil {
 		return err
@@ -92,6 +99,29 @@ func runVirtual(ctx context.Context, opt virtual.Options, out, errs io.Writer) e
 	case <-b.Done():
 		return errors.Join(errors.New("the virtual board ended by itself"), b.Close())
 	}
+}
+
+// startFailure is why a board started without its model; nil if it has one.
+func startFailure(ctx context.Context, name string) (failure, err error) {
+	c, _, err := connect(ctx, name, false, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	answer, err := c.Info(ctx)
+	if err != nil {
+		return nil, onPort(name, err)
+	}
+	var info struct {
+		Error *line.BoardError `json:"error"`
+	}
+	if err := json.Unmarshal(answer, &info); err != nil {
+		return nil, onPort(name, err)
+	}
+	if info.Error == nil {
+		return nil, nil
+	}
+	return info.Error, nil
 }
 
 // asked runs one request of a command and prints its JSON object.

@@ -206,6 +206,16 @@ func TestVirtualBoard(t *testing.T) {
 	if _, err := os.Lstat(link); err == nil {
 		t.Error("the link is left")
 	}
+	short, cancelShort := context.WithCancel(context.Background())
+	defer cancelShort()
+	var notes bytes.Buffer
+	little := BoardCommand()
+	little.SetOut(watched{func(string) { cancelShort() }}) // the port is told last
+	little.SetErr(&notes)
+	little.SetArgs([]string{"--virtual", dir, "--sram", "2000"})
+	if err := little.ExecuteContext(short); err != nil || !strings.Contains(notes.String(), "(memory)") {
+		t.Errorf("a board with little memory: %v\n%s", err, notes.String())
+	}
 	for _, args := range [][]string{{"--virtual", filepath.Join(dir, "none")}, {"--virtual", ""}, {"--link", link}, {"--virtual", dir, "--sram", "-1"}, {"--virtual", filepath.Join(dir, "golden.json")}} {
 		if _, _, err := run(t, context.Background(), nil, BoardCommand(), args...); err == nil {
 			t.Errorf("%v was accepted", args)

@@ -30,8 +30,8 @@ var (
 
 // BoardError is a refusal by the board.
 type BoardError struct {
-	Code    string // such as "range"
-	Message string
+	Code    string `json:"code"` // such as "range"
+	Message string `json:"message"`
 }
 
 // Error says what the board said, and what helps where that is not in it.
