@@ -38,6 +38,7 @@ VOID(chiplm_pie_rows4_c128g128, (P(0), P(1), P(2), P(3), W(4), W(5)))
 VOID(chiplm_pie_listed4_c128g64, (P(0), P(1), P(2), P(3), P(4), P(5)))
 VOID(chiplm_pie_widen, (P(0), P(1), W(2)))
 VOID(chiplm_pie_columns4, (P(0), P(1), P(2), P(3), P(4), P(5)))
+VOID(chiplm_pie_add_columns4, (P(0), P(1), P(2), P(3), P(4), P(5)))
 VOID(chiplm_pie_add_sums, (P(0), P(1), W(2)))
 VOID(chiplm_pie_add_group, (P(0), P(1), P(2), W(3)))
 VOID(chiplm_pie_scale, (P(0), W(1), W(2)))
@@ -53,6 +54,7 @@ static const twin twins[] = {
     ROW(chiplm_pie_listed4_c128g64, 6),
     ROW(chiplm_pie_widen, 3),
     ROW(chiplm_pie_columns4, 6),
+    ROW(chiplm_pie_add_columns4, 6),
     ROW(chiplm_pie_add_sums, 3),
     ROW(chiplm_pie_add_group, 4),
     ROW(chiplm_pie_scale, 3),

@@ -95,6 +95,17 @@ void chiplm_pie_columns4(const uint8_t *codes, const uint32_t *list, const int8_
     }
 }
 
+void chiplm_pie_add_columns4(const uint8_t *codes, const uint32_t *list, const int8_t *x, const float *scales, float *y,
+                             chiplm_pie_work *work) {
+    for (uint32_t r = 0; r < 32 * work->blocks; r++) {
+        int32_t sum = 0;
+        for (uint32_t k = 0; k < work->count; k++) {
+            sum += code_at(codes + (size_t)list[k] * work->stride, 4, r) * x[list[k]];
+        }
+        y[r] = y[r] + (float)sum * scales[r];
+    }
+}
+
 void chiplm_pie_add_sums(int32_t *sums, const int32_t *more, uint32_t n) {
     for (uint32_t r = 0; r < n; r++) {
         sums[r] += more[r];

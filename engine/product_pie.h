@@ -18,7 +18,7 @@ typedef struct pie_scratch {
     int32_t *sums;   /* [padded] of a transposed product */
     int32_t *more;   /* [padded] */
     uint32_t *list;  /* [CHIPLM_PIE_COLUMNS] */
-    uint8_t *blocks; /* [CHIPLM_PIE_COLUMNS_SCRATCH] */
+    chiplm_pie_work *work;
 } pie_scratch;
 
 static uint64_t scratch_bytes(uint32_t batch, uint64_t padded, uint64_t groups) {
@@ -26,7 +26,7 @@ static uint64_t scratch_bytes(uint32_t batch, uint64_t padded, uint64_t groups) 
     uint64_t floats = padded > groups ? padded : groups;
     floats = floats > FLOATS ? floats : FLOATS;
     return (floats * sizeof(float) + 63) / 64 * 64 + 2 * padded * sizeof(int32_t) + CHIPLM_PIE_COLUMNS * sizeof(uint32_t) +
-           CHIPLM_PIE_COLUMNS_SCRATCH;
+           sizeof(chiplm_pie_work);
 }
 
 /* For a product whose scales, widened at a time, are count at most. */
@@ -37,7 +37,7 @@ static pie_scratch divide(void *scratch, size_t count, size_t padded) {
     s.sums = (int32_t *)(void *)((uint8_t *)scratch + (floats * sizeof(float) + 63) / 64 * 64);
     s.more = s.sums + padded;
     s.list = (uint32_t *)(void *)(s.more + padded);
-    s.blocks = (uint8_t *)(s.list + CHIPLM_PIE_COLUMNS);
+    s.work = (chiplm_pie_work *)(void *)(s.list + CHIPLM_PIE_COLUMNS);
     return s;
 }
 
@@ -143,7 +143,20 @@ static void product(const chiplm_product *p) {
 
 #include "product_columns.h"
 
-/* A group of which no column is read has the sum 0, and adding 0 to a sum that started at +0 changes nothing. */
+/* Writes the numbers of the columns from place k of the list on that lie in group g and go into one call; returns how many. */
+static uint32_t take_columns(const chiplm_product *p, uint32_t k, uint32_t count, uint32_t group, uint32_t g, uint32_t *list) {
+    uint32_t n = 0;
+    for (; n < CHIPLM_PIE_COLUMNS && k + n < count; n++) {
+        list[n] = p->list == NULL ? k + n : p->list[k + n];
+        if (list[n] / group != g) {
+            break;
+        }
+    }
+    return n;
+}
+
+/* A group of which no column is read has the sum 0, and adding 0 to a sum that started at +0 changes nothing. Where the listed
+ * columns of a group fit one call and rows are whole blocks, their sums go to y at once; else they are added up first. */
 static void product_transposed(const chiplm_product *p) {
     const chiplm_tensor *w = p->w;
     if (w->bits != 4) {
@@ -156,30 +169,37 @@ static void product_transposed(const chiplm_product *p) {
     const size_t padded = ((size_t)p->rows + CHIPLM_PAD - 1) / CHIPLM_PAD * CHIPLM_PAD;
     const pie_scratch s = divide(p->scratch, p->rows, padded);
     const uint8_t *codes = w->codes.at + (size_t)block * w->columns * w->stride + from / 32 * 16;
-    const uint32_t blocks = (p->rows + 31) / 32;
+    const chiplm_pie_columns shape = {.blocks = (p->rows + 31) / 32, .stride = w->stride};
     const uint32_t count = p->list == NULL ? w->columns : p->listed;
     for (uint32_t i = 0; i < p->n; i++) {
         const size_t b = p->which[i];
+        const int8_t *x = p->x.codes + b * p->x.stride;
         float *y = p->y + b * p->ldy;
         memset(y, 0, p->rows * sizeof *y);
-        for (uint32_t k = 0; k < count;) {
+        for (uint32_t k = 0, n; k < count;) {
             const uint32_t g = (p->list == NULL ? k : p->list[k]) / group;
-            for (bool first = true; k < count && (p->list == NULL ? k : p->list[k]) / group == g; first = false) {
-                uint32_t n = 0;
-                for (; n < CHIPLM_PIE_COLUMNS && k < count; n++, k++) {
-                    s.list[n] = p->list == NULL ? k : p->list[k];
-                    if (s.list[n] / group != g) {
-                        break;
-                    }
-                }
-                const chiplm_pie_columns shape = {.count = n, .blocks = blocks, .stride = w->stride};
-                chiplm_pie_columns4(codes, s.list, p->x.codes + b * p->x.stride, s.blocks, first ? s.sums : s.more, &shape);
-                if (!first) {
-                    chiplm_pie_add_sums(s.sums, s.more, 32 * blocks);
-                }
-            }
             const size_t at = ((size_t)block * w->groups + g) * w->block + from;
-            chiplm_pie_add_group(s.sums, scales_from(w, at, p->rows, s.floats), y, p->rows);
+            const float *scales = scales_from(w, at, p->rows, s.floats);
+            n = take_columns(p, k, count, group, g, s.list);
+            k += n;
+            const bool whole = k == count || (p->list == NULL ? k : p->list[k]) / group != g;
+            if (whole && p->rows % 32 == 0 && ((uintptr_t)y | (uintptr_t)scales) % 16 == 0) {
+                s.work->count = n;
+                s.work->blocks = shape.blocks;
+                s.work->stride = shape.stride;
+                chiplm_pie_add_columns4(codes, s.list, x, scales, y, s.work);
+                continue;
+            }
+            chiplm_pie_columns now = shape;
+            now.count = n;
+            chiplm_pie_columns4(codes, s.list, x, s.work->scratch, s.sums, &now);
+            while ((n = take_columns(p, k, count, group, g, s.list)) > 0) {
+                k += n;
+                now.count = n;
+                chiplm_pie_columns4(codes, s.list, x, s.work->scratch, s.more, &now);
+                chiplm_pie_add_sums(s.sums, s.more, 32 * shape.blocks);
+            }
+            chiplm_pie_add_group(s.sums, scales, y, p->rows);
         }
         chiplm_pie_scale(y, p->rows, chiplm_bits(p->x.scales[b]));
     }

@@ -77,6 +77,17 @@ enum {
 void chiplm_pie_columns4(const uint8_t *codes, const uint32_t *list, const int8_t *x, uint8_t *scratch, int32_t *sums,
                          const chiplm_pie_columns *shape);
 
+/* For the columns of a group: y[r] += (float)sum * scales[r], with the sum of row r as above, for 32 * blocks rows. scales, y and
+ * work are at multiples of 16. What work->scratch holds is lost. */
+typedef struct chiplm_pie_work {
+    uint32_t count, blocks, stride; /* as above */
+    uint32_t nothing;
+    uint8_t scratch[CHIPLM_PIE_COLUMNS_SCRATCH];
+} chiplm_pie_work;
+
+void chiplm_pie_add_columns4(const uint8_t *codes, const uint32_t *list, const int8_t *x, const float *scales, float *y,
+                             chiplm_pie_work *work);
+
 /* sums[r] += more[r] for r < n, n a multiple of 4 and at least 4; both at multiples of 16. No sum passes 32 bits. */
 void chiplm_pie_add_sums(int32_t *sums, const int32_t *more, uint32_t n);
 

@@ -72,6 +72,16 @@ func products() []Kernel {
 			Make: makeColumns, Work: func(s Shape) int { return s.Listed * s.Rows },
 		},
 		Kernel{
+			Symbol: "chiplm_pie_add_columns4", File: "columns4.S", About: "listed columns of a group, 4 bits, transposed",
+			Shapes: []Shape{{Rows: 128, Columns: 320, Bits: 4, Listed: 13}, {Rows: 128, Columns: 320, Bits: 4, Listed: 32}},
+			Any: func(r *rand.Rand) Shape {
+				s := Shape{Rows: 32 * (1 + r.IntN(5)), Columns: 1 + r.IntN(100), Bits: 4}
+				s.Listed = 1 + r.IntN(min(s.Columns, listedColumns))
+				return s
+			},
+			Make: makeAddColumns, Work: func(s Shape) int { return s.Listed * s.Rows },
+		},
+		Kernel{
 			Symbol: "chiplm_pie_add_sums", File: "scales.S", About: "one vector of sums added to another",
 			Shapes: []Shape{{Rows: 128}}, Any: anyLength, Make: makeAddSums, Work: func(s Shape) int { return s.Rows },
 		},
@@ -260,6 +270,18 @@ func makeColumns(s Shape, v Values, r *rand.Rand) []Argument {
 		{Name: "sums", Buffer: fill(make([]byte, 4*32*blocks), r), Access: Write},
 		{Name: "shape", Buffer: words(uint32(s.Listed), uint32(blocks), uint32(16*blocks)), Access: Read},
 	}
+}
+
+func makeAddColumns(s Shape, v Values, r *rand.Rand) []Argument {
+	args := makeColumns(s, v, r)
+	var scales []byte
+	for range s.Rows {
+		scales = binary.LittleEndian.AppendUint32(scales, scale(v, r))
+	}
+	work := append(words(uint32(s.Listed), uint32(s.blocks(s.Rows)), uint32(16*s.blocks(s.Rows)), 0), args[3].Buffer...)
+	return append(args[:3], Argument{Name: "scales", Buffer: scales, Access: Read},
+		Argument{Name: "y", Buffer: floats(s.Rows, v, r), Access: Read | Write},
+		Argument{Name: "scratch", Buffer: work, Access: Read | Write})
 }
 
 // sums draws sums of products; two of them still fit 32 bits.
