@@ -287,7 +287,8 @@ chiplm_status chiplm_start(chiplm **lm, const chiplm_image *image, const chiplm_
 
 /* Makes the context read a tensor from another place: a copy in faster memory, which must hold the same bytes (codes,
  * and scales where the tensor has them), start at a multiple of 16, be as long, and outlive the context. The
- * copies are trusted: run chiplm_verify after the last one. A span whose at is null leaves codes, or scales, where they
+ * copies are trusted: run chiplm_verify after the last one. On CHIPLM_PATH_PIE 64 bytes behind the codes must be readable;
+ * what they hold changes nothing. A span whose at is null leaves codes, or scales, where they
  * are. CHIPLM_ERR_ARENA when one is shorter than the tensor's; on failure nothing was changed. */
 chiplm_status chiplm_bind_tensor(chiplm *lm, uint32_t index, chiplm_span codes, chiplm_span scales);
 

@@ -12,6 +12,9 @@ const (
 	pastInput = 64
 )
 
+// mostColumns is what an image may have at most.
+const mostColumns = 131072
+
 // combo's matrices in bits and columns of a group: the shapes of tables and benchmarks.
 func comboShapes(bits, group, columns int) []Shape {
 	rows := map[int][]int{128: {384, 128, 320, 64, 4096}, 64: {128}}[columns]
@@ -114,6 +117,9 @@ func anyRows(bits, columns, group int) func(r *rand.Rand) Shape {
 		}
 		if group < 0 {
 			s.Group = []int{0, 32, 64, 128}[r.IntN(4)]
+		}
+		if columns == 0 && group < 0 && r.IntN(300) == 0 {
+			s = Shape{Rows: 1, Columns: mostColumns, Bits: bits} // the largest sums that there are
 		}
 		return s
 	}

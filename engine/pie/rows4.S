@@ -358,12 +358,12 @@ chiplm_pie_rows4:
 	ssai	0
 .Lset_up:
 	ee.vld.128.ip q2, a2, 16
-.Lrow:
 	addi	a9, a4, 16
 	first_x	a9
 	mov.s	f1, f14
-	mov.s	f2, f14
 	mov.s	f4, f14
+.Lrow:
+	mov.s	f2, f14
 	beqi	a7, 2, .Lgroups_of_64
 	beqi	a7, 4, .Lgroups_of_128
 	loopnez	a10, .Lgroups_of_32
@@ -395,7 +395,11 @@ chiplm_pie_rows4:
 	float.s	f0, a8, 4
 	addi	a6, a6, -1
 	mul.s	f1, f0, f4
+	addi	a9, a4, 16		// the next row starts where this one waits
+	first_x	a9
 	add.s	f2, f2, f1
+	mov.s	f1, f14
+	mov.s	f4, f14
 	mul.s	f2, f2, f15
 	ssip	f2, a5, 4
 	bnez	a6, .Lrow
