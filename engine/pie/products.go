@@ -113,7 +113,7 @@ func anyRows(bits, columns, group int) func(r *rand.Rand) Shape {
 	return func(r *rand.Rand) Shape {
 		s := Shape{Rows: 1 + r.IntN(9), Columns: columns, Bits: bits, Group: group}
 		if columns == 0 {
-			s.Columns = 1 + r.IntN([]int{40, 150, 400}[r.IntN(3)])
+			s.Columns = 1 + r.IntN([]int{40, 150, 700}[r.IntN(3)])
 		}
 		if group < 0 {
 			s.Group = []int{0, 32, 64, 128}[r.IntN(4)]

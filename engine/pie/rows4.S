@@ -398,8 +398,7 @@ chiplm_pie_rows4:
 	addi	a9, a4, 16		// the next row starts where this one waits
 	first_x	a9
 	add.s	f2, f2, f1
-	mov.s	f1, f14
-	mov.s	f4, f14
+	mov.s	f1, f14			// f4 may stay: it meets a sum of 0
 	mul.s	f2, f2, f15
 	ssip	f2, a5, 4
 	bnez	a6, .Lrow
