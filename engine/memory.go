@@ -15,7 +15,7 @@ import (
 
 // MemoryNeed is what an engine with these options takes beside the image, in bytes: the arena (activations, scratch)
 // and the cache (keys and values of one sequence). Logits are the caller's and not counted. Errors: ErrArgument, ErrClosed.
-// They depend on the path: a chip's is nearest to [PathPlain], and its shorter pointers need a little less.
+// They depend on the path: the ESP32-S3 takes [PathPIE], and its shorter pointers need a little less.
 func MemoryNeed(im *Image, opt Options) (arena, cache int64, err error) {
 	if err := opt.check(); err != nil {
 		return 0, 0, err

@@ -127,7 +127,7 @@ func engineBuffers(file []byte, t *targets.Target, vocab int) (placement.Buffers
 		return placement.Buffers{}, fmt.Errorf("the engine refuses the image: %w", err)
 	}
 	defer im.Close()
-	arena, cache, err := engine.MemoryNeed(im, engine.Options{Batch: t.Buffers.Batch, Path: engine.PathPlain, Threads: min(t.Cores, engine.MaxThreads)})
+	arena, cache, err := engine.MemoryNeed(im, engine.Options{Batch: t.Buffers.Batch, Path: engine.PathPIE, Threads: min(t.Cores, engine.MaxThreads)})
 	if err != nil {
 		return placement.Buffers{}, err
 	}

@@ -132,9 +132,10 @@ static bool take_buffers(board *b) {
         const size_t bytes = chiplm_arena_bytes(&b->image, &options);
         b->arena_bytes = bytes > b->arena_bytes ? bytes : b->arena_bytes;
     }
-    chiplm_options plain = options_of(b, MODE_BOTH);
-    plain.path = CHIPLM_PATH_PLAIN;
-    port_lend(b->port, PORT_SRAM, b->arena_bytes - chiplm_arena_bytes(&b->image, &plain));
+    chiplm_options chips = options_of(b, MODE_BOTH);
+    chips.path = CHIPLM_PATH_PIE;
+    const size_t need = chiplm_arena_bytes(&b->image, &chips);
+    port_lend(b->port, PORT_SRAM, b->arena_bytes > need ? b->arena_bytes - need : 0);
     b->cache_bytes = chiplm_cache_bytes(&b->image);
     return (b->arena = board_take(b, PORT_SRAM, b->arena_bytes, "the engine's buffers", false)) != NULL &&
            (b->logits = board_take(b, PORT_SRAM, m->vocab_size * sizeof(float), "logits", false)) != NULL &&
