@@ -10,6 +10,8 @@ package engine
 //     of(path)->rmsnorm(x, gain, n, 1e-6f, y);
 // }
 // static void gate(int path, float *g, const float *up, size_t n, bool swiglu) { of(path)->gate(g, up, n, swiglu); }
+// static void add(int path, float *x, const float *y, size_t n) { of(path)->add(x, y, n); }
+// static void blend(int path, float *y, const float *x, size_t n) { of(path)->blend(y, x, 11.3f, 0.7f, n); }
 // static void gelu_mix(int path, float *x, const float *e, size_t n) { of(path)->gelu_mix(x, e, n); }
 // static void rotate(int path, float *x, uint32_t d, const float *c, const float *s) { of(path)->rotate(x, d, c, s); }
 // static bool soft_sum(int path, const float *v, size_t n, float *out) { return of(path)->soft_sum(v, n, out, out + 1); }
@@ -134,6 +136,11 @@ func (k kernels) rmsnorm(x, gain, y []byte) {
 func (k kernels) gate(gate, up []byte, swiglu bool) {
 	C.gate(C.int(k), floatsIn(gate), floatsIn(up), C.size_t(len(gate)/4), C.bool(swiglu))
 }
+
+func (k kernels) add(x, y []byte) { C.add(C.int(k), floatsIn(x), floatsIn(y), C.size_t(len(x)/4)) }
+
+// blend has the factors 11.3 and 0.7.
+func (k kernels) blend(y, x []byte) { C.blend(C.int(k), floatsIn(y), floatsIn(x), C.size_t(len(x)/4)) }
 
 func (k kernels) geluMix(x, e []byte) {
 	C.gelu_mix(C.int(k), floatsIn(x), floatsIn(e), C.size_t(len(x)/4))

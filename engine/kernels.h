@@ -100,6 +100,10 @@ typedef struct chiplm_kernels {
     /* gate_i = silu(gate_i) * up_i; or gate_i > 0 ? gate_i * up_i : 0. */
     void (*gate)(float *gate, const float *up, size_t n, bool swiglu);
 
+    /* x_i = x_i + y_i, and y_i = (y_i + x_i * a) * b. */
+    void (*add)(float *x, const float *y, size_t n);
+    void (*blend)(float *y, const float *x, float a, float b, size_t n);
+
     /* x_i = gelu(x_i) * e_i. */
     void (*gelu_mix)(float *x, const float *e, size_t n);
 

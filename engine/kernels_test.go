@@ -103,6 +103,12 @@ func TestStepsAreTheSameOnEveryPath(t *testing.T) {
 					return g
 				})
 			}
+			onEveryPath(t, "add and blend", func(k kernels) []byte {
+				sum, blend := guardedCopy(t, x), guardedCopy(t, x)
+				k.add(sum, e)
+				k.blend(blend, e)
+				return append(bytes.Clone(sum), blend...)
+			})
 			onEveryPath(t, "gelu_mix", func(k kernels) []byte {
 				y := guardedCopy(t, x)
 				k.geluMix(y, e)

@@ -41,10 +41,7 @@ static void quantise(chiplm *lm, const float *v, size_t ldv, uint32_t columns, c
 
 /* x = x + y over the block. */
 static void add(chiplm *lm, uint32_t n) {
-    const size_t count = (size_t)n * lm->image.model.d_model;
-    for (size_t i = 0; i < count; i++) {
-        lm->x[i] = lm->x[i] + lm->y[i];
-    }
+    lm->kernels->add(lm->x, lm->y, (size_t)n * lm->image.model.d_model);
 }
 
 /* The gain of a norm, which is counted as read once for a block. */
@@ -93,9 +90,7 @@ static void embed(chiplm *lm, const int32_t *ids, uint32_t n) {
             float *e = mix + (size_t)l * p;
             lm->kernels->rmsnorm(e, g, p, m->norm_eps, e);
         }
-        for (uint32_t i = 0; i < columns; i++) {
-            mix[i] = (mix[i] + row[i] * m->table_scale) * m->mix_scale;
-        }
+        lm->kernels->blend(mix, row, m->table_scale, m->mix_scale, columns);
     }
     trace(lm, -1, "mix", lm->mix, columns, columns, n);
 }

@@ -35,6 +35,7 @@
 
 #include "scales.h"
 #include "neurons.h"
+#include "additions.h"
 
 #if CHIPLM_PATH != CHIPLM_NEON
 #include "unpack.h"
@@ -86,6 +87,8 @@ const chiplm_kernels CHIPLM_TABLE = {
     .quantise = quantise,
     .rmsnorm = rmsnorm,
     .gate = gate,
+    .add = add,
+    .blend = blend,
     .gelu_mix = gelu_mix,
     .rotate = rotate,
     .attend = attend,
