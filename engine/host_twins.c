@@ -6,6 +6,8 @@
 
 #include "pie/pie.h"
 
+#include "pie/pie.h"
+
 typedef struct twin {
     const char *name;
     uint32_t (*call)(const chiplm_twin_argument *a);
@@ -43,6 +45,26 @@ VOID(chiplm_pie_add_sums, (P(0), P(1), W(2)))
 VOID(chiplm_pie_add_group, (P(0), P(1), P(2), W(3)))
 VOID(chiplm_pie_scale, (P(0), W(1), W(2)))
 WORD(chiplm_pie_block_dot, (P(0), P(1)))
+WORD(chiplm_pie_scores, (P(0), P(1), P(2), W(3), P(4), P(5)))
+VOID(chiplm_pie_exp, (P(0), W(1), W(2), P(3)))
+WORD(chiplm_pie_weigh, (P(0), P(1), W(2)))
+VOID(chiplm_pie_mix, (P(0), P(1), W(2), W(3), P(4)))
+VOID(chiplm_pie_divide, (P(0), W(1), W(2), W(3), W(4), P(5)))
+WORD(chiplm_pie_top, (P(0), W(1)))
+VOID(chiplm_pie_codes, (P(0), W(1), W(2), P(3), W(4)))
+VOID(chiplm_pie_sums, (P(0), W(1), P(2)))
+WORD(chiplm_pie_squares, (P(0), W(1)))
+VOID(chiplm_pie_gain, (P(0), W(1), P(2), W(3), P(4)))
+VOID(chiplm_pie_add, (P(0), P(1), W(2)))
+VOID(chiplm_pie_blend, (P(0), P(1), W(2), W(3), W(4)))
+VOID(chiplm_pie_gate, (P(0), P(1), W(2)))
+VOID(chiplm_pie_rotate, (P(0), W(1), P(2), P(3)))
+VOID(chiplm_pie_gelu, (P(0), W(1), P(2), P(3)))
+VOID(chiplm_pie_negate, (P(0), W(1), P(2)))
+VOID(chiplm_pie_sigmoid, (P(0), P(1), P(2), W(3), P(4), W(5)))
+WORD(chiplm_pie_open, (P(0), W(1), P(2)))
+WORD(chiplm_pie_used, (P(0), W(1), P(2)))
+VOID(chiplm_pie_floats4, (P(0), W(1), W(2), P(3)))
 
 static const twin twins[] = {
     ROW(chiplm_pie_rows2, 5),
@@ -59,6 +81,26 @@ static const twin twins[] = {
     ROW(chiplm_pie_add_group, 4),
     ROW(chiplm_pie_scale, 3),
     ROW(chiplm_pie_block_dot, 2),
+    ROW(chiplm_pie_scores, 6),
+    ROW(chiplm_pie_exp, 4),
+    ROW(chiplm_pie_weigh, 3),
+    ROW(chiplm_pie_mix, 5),
+    ROW(chiplm_pie_divide, 6),
+    ROW(chiplm_pie_top, 2),
+    ROW(chiplm_pie_codes, 5),
+    ROW(chiplm_pie_sums, 3),
+    ROW(chiplm_pie_squares, 2),
+    ROW(chiplm_pie_gain, 5),
+    ROW(chiplm_pie_add, 3),
+    ROW(chiplm_pie_blend, 5),
+    ROW(chiplm_pie_gate, 3),
+    ROW(chiplm_pie_rotate, 4),
+    ROW(chiplm_pie_gelu, 4),
+    ROW(chiplm_pie_negate, 3),
+    ROW(chiplm_pie_sigmoid, 6),
+    ROW(chiplm_pie_open, 3),
+    ROW(chiplm_pie_used, 3),
+    ROW(chiplm_pie_floats4, 4),
     {NULL, NULL, 0},
 };
 

@@ -34,8 +34,10 @@
 #include "numerics.h"
 
 #include "scales.h"
+#if CHIPLM_PATH != CHIPLM_PIE
 #include "neurons.h"
 #include "additions.h"
+#endif
 
 #if CHIPLM_PATH != CHIPLM_NEON
 #include "unpack.h"
@@ -58,9 +60,12 @@
 
 #include "search.h"
 
-#if CHIPLM_PATH == CHIPLM_PLAIN || CHIPLM_PATH == CHIPLM_PIE
+#if CHIPLM_PATH == CHIPLM_PLAIN
 #include "elementwise.h"
 #include "attention.h"
+#elif CHIPLM_PATH == CHIPLM_PIE
+#include "elementwise_pie.h"
+#include "attention_pie.h"
 #else
 #include "vectors.h"
 #include "elementwise_vector.h"

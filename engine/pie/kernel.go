@@ -1,6 +1,9 @@
 package pie
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Access says what a kernel may do with a buffer.
 type Access int
@@ -74,5 +77,5 @@ type Kernel struct {
 
 // Kernels lists all kernels, in the order of tables.
 func Kernels() []Kernel {
-	return products()
+	return slices.Concat(products(), attentionKernels(), elementwiseKernels())
 }

@@ -102,4 +102,90 @@ void chiplm_pie_scale(float *y, uint32_t n, uint32_t scale);
 /* The sum of the 32 codes of 4 bits of a block times lanes, columns 0 to 31 in their order. Both at multiples of 16. */
 int32_t chiplm_pie_block_dot(const uint8_t *block, const int16_t *lanes);
 
+/* ------------------------------------------------------------------------------------------------------- attention
+ *
+ * Floats at multiples of 16 unless a comment says otherwise. NaNs and infinities are taken everywhere. */
+
+typedef struct chiplm_pie_scoring {
+    uint32_t width; /* of a head: a multiple of 16 */
+    uint32_t scale; /* of the query: the bits of a float, as c */
+    uint32_t c;
+} chiplm_pie_scoring;
+
+/* scores[t] = ((float)dot(query, key t) * (scale * key_scales[t])) * c for n >= 1 positions. Returns the bits of the first
+ * score if that is a NaN, else of the largest that is none, 0
+ * without its sign. query and keys at multiples of 16, key_scales of 4. */
+uint32_t chiplm_pie_scores(const int8_t *query, const int8_t *keys, const float *key_scales, uint32_t n,
+                           const chiplm_pie_scoring *how, float *scores);
+
+/* v[i] = exp(v[i] - most) for n >= 1 values; most is the bits of a float. What lies after the last is read up to a multiple
+ * of 8 values, and written up to a multiple of 4. constants at a multiple of 16: a word that is not read, log2(e), 1.5 * 2^23,
+ * the first part of ln(2); its second part and the coefficients of the polynomial, the highest first, but for the last 1;
+ * -86, 86, 43, a word that is not read. */
+void chiplm_pie_exp(float *v, uint32_t n, uint32_t most, const float *constants);
+
+/* Returns the bits of sum8 of the n weights, none of which is -0, and makes each weight * scales[i]. Writes zeros after
+ * the last, up to a multiple of 8 values. scales at a multiple of 4. */
+uint32_t chiplm_pie_weigh(float *weights, const float *scales, uint32_t n);
+
+/* sums[j] = the sum over t < n of shares[t] * values[t * d + j], d a multiple of 16. Shares are 0 to 127, n is 1 to 131,072;
+ * zeros follow the last share up to a multiple of 16. All at multiples of 16. */
+void chiplm_pie_mix(const int8_t *shares, const int8_t *values, uint32_t n, uint32_t d, int32_t *sums);
+
+/* o[j] = ((float)sums[j] * scale) / total for n sums, a multiple of 4. inverse is 1 / total. The bits of three floats: scale in
+ * 2^-60..2^60, total in 1..2^17. */
+void chiplm_pie_divide(const int32_t *sums, uint32_t n, uint32_t scale, uint32_t total, uint32_t inverse, float *o);
+
+/* ------------------------------------------------------------------------------------------------------ elementwise
+ *
+ * n is a multiple of 8 and not 0, floats and codes at multiples of 16, unless a comment says otherwise. What is written
+ * may be what is read. */
+
+/* The largest of the bits of abs(x[i]): above 0x7f800000 where one is a NaN. */
+uint32_t chiplm_pie_top(const float *x, uint32_t n);
+
+/* codes[i] = rne(x[i] * inverse), inverse being the bits of a float; zeros up to padded codes, a multiple of 4. The
+ * largest magnitude times inverse rounds to 127 or less. */
+void chiplm_pie_codes(const float *x, uint32_t n, uint32_t inverse, int8_t *codes, uint32_t padded);
+
+/* sums[c] = the sum of the codes of chunk c, 32 each. sums at a multiple of 4. */
+void chiplm_pie_sums(const int8_t *codes, uint32_t chunks, int32_t *sums);
+
+/* The bits of sum8 of x[i] * x[i]. */
+uint32_t chiplm_pie_squares(const float *x, uint32_t n);
+
+/* y[i] = (x[i] * r) * gain[i]; r is the bits of a float. */
+void chiplm_pie_gain(const float *x, uint32_t r, const float *gain, uint32_t n, float *y);
+
+/* x[i] = x[i] + y[i]. */
+void chiplm_pie_add(float *x, const float *y, uint32_t n);
+
+/* y[i] = (y[i] + x[i] * a) * b; a and b are the bits of floats. n may be a multiple of 4. */
+void chiplm_pie_blend(float *y, const float *x, uint32_t a, uint32_t b, uint32_t n);
+
+/* gate[i] = gate[i] > 0 ? gate[i] * up[i] : 0. */
+void chiplm_pie_gate(float *gate, const float *up, uint32_t n);
+
+/* Turns the pairs (x[i], x[i + half]) by angles with these cosines and sines; half is a multiple of 2, and x, cosines and
+ * sines are at multiples of 8. */
+void chiplm_pie_rotate(float *x, uint32_t half, const float *cosines, const float *sines);
+
+/* z[i] = -((x[i] * K1) * (1 + (x[i] * x[i]) * K2)), the argument of gelu's exp; constants are -K1 and K2. n may be a multiple
+ * of 4. */
+void chiplm_pie_gelu(const float *x, uint32_t n, float *z, const float *constants);
+
+/* y[i] = -x[i]. */
+void chiplm_pie_negate(const float *x, uint32_t n, float *y);
+
+/* y[i] = (x[i] * (1 / (1 + exps[i]))) * by[i]; exps are in 0..2^124.5. guess is 0x7ef311c7, from which divisions start. n may be
+ * a multiple of 4. */
+void chiplm_pie_sigmoid(const float *x, const float *exps, const float *by, uint32_t n, float *y, uint32_t guess);
+
+/* marks[i] |= 1 where gate[i] is above 0, or codes[i] is not 0; returns how many these are. n is a multiple of 16. */
+uint32_t chiplm_pie_open(const float *gate, uint32_t n, uint8_t *marks);
+uint32_t chiplm_pie_used(const int8_t *codes, uint32_t n, uint8_t *marks);
+
+/* y = the 32 weights of each of some blocks of 4 bits, code * scale; scale is the bits of a float. */
+void chiplm_pie_floats4(const uint8_t *codes, uint32_t blocks, uint32_t scale, float *y);
+
 #endif
