@@ -35,7 +35,7 @@ func firmwareFolder(t *testing.T, chip uint16, csv string) string {
 	return dir
 }
 
-const boardCSV = "factory,app,factory,0x10000,1M\nmodel,0x40,0,0x110000,0xEF0000"
+const boardCSV = "factory,app,factory,0x10000,768K\nmodel,0x40,0,0xD0000,0xF30000"
 
 func flasherAt(t *testing.T, dir string) (f Flasher, ok bool) {
 	t.Helper()
@@ -64,7 +64,7 @@ func TestFlasher(t *testing.T) {
 		_, _, err := run(t, Command(), append([]string{"tiny", "--runs", runs, "--out", out}, args...)...)
 		return out, err
 	}
-	model := FlasherPart{ImageFile, 0x110000}
+	model := FlasherPart{ImageFile, 0xD0000}
 	for name, c := range map[string]struct {
 		args    []string
 		parts   []FlasherPart // none: no manifest
@@ -106,7 +106,7 @@ func TestFlasher(t *testing.T) {
 		want string
 	}{
 		"another chip's": {[]string{"--firmware", firmwareFolder(t, 0, boardCSV)}, "another chip's"},
-		"no model":       {[]string{"--firmware", firmwareFolder(t, 9, "factory,app,factory,0x10000,1M")}, `no partition "model" (factory)`},
+		"no model":       {[]string{"--firmware", firmwareFolder(t, 9, "factory,app,factory,0x10000,768K")}, `no partition "model" (factory)`},
 		"elsewhere":      {[]string{"--firmware", firmwareFolder(t, 9, "factory,app,factory,0x10000,2M\nmodel,0x40,0,0x210000,4M")}, "at 0x210000"},
 		"host":           {[]string{"--firmware", fw, "--target", "host"}, "takes no --firmware"},
 		"nothing":        {[]string{"--firmware", filepath.Join(root, "none")}, "bad firmware"},

@@ -20,14 +20,14 @@ import (
 
 func table(t *testing.T, model string) parts.Table {
 	t.Helper()
-	x, err := parts.ParseCSV([]byte("nvs,data,nvs,0x9000,0x6000\nfactory,app,factory,0x10000,1M\n" + model))
+	x, err := parts.ParseCSV([]byte("nvs,data,nvs,0x9000,0x6000\nfactory,app,factory,0x10000,768K\n" + model))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return x
 }
 
-const modelLine = "model,0x40,0,0x110000,0xEF0000"
+const modelLine = "model,0x40,0,0xD0000,0xF30000"
 
 // firmware writes a folder of firmware for the chip of a number.
 func firmware(t *testing.T, chip uint16, model string) string {
@@ -99,7 +99,7 @@ func TestEverything(t *testing.T) {
 		}
 		got := read(t, flash)
 		for at, file := range map[int]string{0: filepath.Join(fw, parts.Bootloader), 0x8000: filepath.Join(fw, parts.TableFile), 0x10000: filepath.Join(fw, parts.App),
-			0x110000: filepath.Join(dir, export.ImageFile)} {
+			0xD0000: filepath.Join(dir, export.ImageFile)} {
 			if want := read(t, file); !bytes.Equal(got[at:at+len(want)], want) {
 				t.Errorf("%s: at %#x there is not %s", c.version, at, file)
 			}
@@ -116,7 +116,7 @@ func TestModelAlone(t *testing.T) {
 		at   int // 0: refused
 		want string
 	}{
-		"as the target":  {table(t, modelLine).Binary(), 0x110000, "only the model"},
+		"as the target":  {table(t, modelLine).Binary(), 0xD0000, "only the model"},
 		"another table":  {table(t, "model,0x40,0,0x210000,4M").Binary(), 0x210000, "has the model at 0x210000"},
 		"too small":      {table(t, "model,0x40,0,0x210000,0x1000").Binary(), 0, "does not fit"},
 		"other firmware": {table(t, "storage,data,spiffs,0x210000,1M").Binary(), 0, "(nvs, factory, storage)"},
@@ -149,7 +149,7 @@ func TestModelAlone(t *testing.T) {
 func TestVerification(t *testing.T) {
 	dir, fw := tinymodel.Export(t, "esp32s3", nil), firmware(t, 9, modelLine)
 	fake(t, "5.6.0", nil)
-	t.Setenv(fakeSpoil, "0x110123")
+	t.Setenv(fakeSpoil, "0xd0123")
 	out, _, err := run(t, dir, "--firmware", fw, "--port", "/dev/ttyX")
 	if !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "does not hold what was written") || out != "" {
 		t.Errorf("%v\n%s", err, out)
@@ -226,8 +226,8 @@ func TestRefusals(t *testing.T) {
 		"image cut":            {[]string{cut}, nil, "cut.clm"},
 		"placement of another": {[]string{filepath.Join(dir, export.ImageFile), "--target", small}, parts.ErrChip, "of sram"},
 		"firmware of another":  {[]string{dir, "--firmware", firmware(t, 0, modelLine)}, parts.ErrChip, "number 0"},
-		"firmware of others":   {[]string{dir, "--firmware", firmware(t, 9, "x,0x40,0,0x110000,1M")}, parts.ErrFirmware, `no partition "model" (nvs, factory, x)`},
-		"partition too small":  {[]string{dir, "--firmware", firmware(t, 9, "model,0x40,0,0x110000,0x1000")}, ErrFit, "bytes"},
+		"firmware of others":   {[]string{dir, "--firmware", firmware(t, 9, "x,0x40,0,0xD0000,1M")}, parts.ErrFirmware, `no partition "model" (nvs, factory, x)`},
+		"partition too small":  {[]string{dir, "--firmware", firmware(t, 9, "model,0x40,0,0xD0000,0x1000")}, ErrFit, "bytes"},
 		"no export":            {[]string{t.TempDir()}, export.ErrFolder, "not an export folder"},
 		"nothing":              {[]string{filepath.Join(dir, "none")}, os.ErrNotExist, "none"},
 		"a speed of 0":         {[]string{dir, "--baud", "0"}, nil, "--baud"},
