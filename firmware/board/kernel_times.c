@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "pie/pie.h"
 
-enum { ROWS = 128, COLUMNS = 128, LISTED = 32, TURNS = 5 };
+enum { ROWS = 128, COLUMNS = 128, LISTED = 32, TURNS = 5, WIDTH = 32, POSITIONS = 128, SOME = 64 };
 
 /* The engine's buffers, taken in pieces of which each starts at a multiple of 64. */
 typedef struct room {
@@ -36,8 +36,11 @@ typedef struct bench {
     /* Of a kernel of the vector unit: */
     uint8_t *codes;
     float *scales;
-    int32_t *sums;    /* [ROWS] */
-    uint8_t *scratch; /* [CHIPLM_PIE_COLUMNS_SCRATCH] */
+    int32_t *sums; /* [ROWS] */
+    chiplm_pie_work *work;
+    float *weights; /* [POSITIONS] */
+    float *out;     /* [COLUMNS] */
+    uint8_t *marks; /* [COLUMNS] */
     uint32_t list[LISTED];
     volatile int32_t sink;
 } bench;
@@ -146,16 +149,82 @@ static void call_listed(bench *t) {
     chiplm_pie_listed4_c128g64(t->codes, t->scales, t->product.x.codes, t->product.y, t->list, &shape);
 }
 
-static void call_columns(bench *t) {
-    const chiplm_pie_columns shape = {.count = LISTED, .blocks = ROWS / 32, .stride = ROWS / 2};
-    chiplm_pie_columns4(t->codes, t->list, t->product.x.codes, t->scratch, t->sums, &shape);
+static void call_c64g64(bench *t) {
+    chiplm_pie_rows4_c64g64(t->codes, t->scales, t->product.x.codes, t->product.y, ROWS, one);
 }
 
-static void call_add_group(bench *t) { chiplm_pie_add_group(t->sums, t->scales, t->product.y, ROWS); }
+static void call_rows2(bench *t) {
+    const chiplm_pie_rows shape = {.rows = ROWS, .blocks = COLUMNS / 64, .group = 64, .groups = COLUMNS / 64, .scale = one};
+    chiplm_pie_rows2(t->codes, t->scales, t->product.x.codes, t->product.y, &shape);
+}
+
+static void call_columns(bench *t) {
+    t->work->count = LISTED;
+    t->work->blocks = ROWS / 32;
+    t->work->stride = ROWS / 2;
+    chiplm_pie_add_columns4(t->codes, t->list, t->product.x.codes, t->scales, t->out, t->work);
+}
+
+static void call_scale(bench *t) { chiplm_pie_scale(t->out, ROWS, one); }
 
 static void call_block_dot(bench *t) {
     t->sink = chiplm_pie_block_dot(t->codes, (const int16_t *)(const void *)t->product.x.codes);
 }
+
+/* What decides the time of these are the bounds near the end. Weights go from 0.5 to exp(0.5 - 1), and never leave them. */
+static const float exp_constants[16] __attribute__((aligned(16))) = {
+    0.0f, 1.5f, 0x1.8p23f, 0.7f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.2f, 0.5f, 1.0f, -86.0f, 86.0f, 43.0f, 0.0f};
+static const float gelu_constants[2] = {-1.6f, 0.04f};
+
+static void call_scores(bench *t) {
+    const chiplm_pie_scoring how = {.width = WIDTH, .scale = one, .c = one};
+    t->sink = (int32_t)chiplm_pie_scores(t->product.x.codes, (const int8_t *)t->codes, t->scales, POSITIONS, &how, t->out);
+}
+
+static void call_exp(bench *t) { chiplm_pie_exp(t->weights, POSITIONS, one, exp_constants); }
+
+static void call_weigh(bench *t) { t->sink = (int32_t)chiplm_pie_weigh(t->weights, t->scales, POSITIONS); }
+
+/* Shares of 49, of which 84 fill the lanes of sums before these are read out. */
+static void call_mix(bench *t) {
+    chiplm_pie_mix((const int8_t *)t->codes, (const int8_t *)t->codes, POSITIONS, WIDTH, t->sums);
+}
+
+static void call_divide(bench *t) { chiplm_pie_divide(t->sums, WIDTH, one, one, one, t->out); }
+
+static void call_top(bench *t) { t->sink = (int32_t)chiplm_pie_top(t->floats, COLUMNS); }
+
+static void call_codes(bench *t) {
+    chiplm_pie_codes(t->floats, COLUMNS, one, t->product.x.codes, COLUMNS);
+}
+
+static void call_sums(bench *t) { chiplm_pie_sums(t->product.x.codes, COLUMNS / CHIPLM_CHUNK, t->product.x.sums); }
+
+static void call_squares(bench *t) { t->sink = (int32_t)chiplm_pie_squares(t->floats, COLUMNS); }
+
+static void call_gain(bench *t) { chiplm_pie_gain(t->floats, one, t->scales, COLUMNS, t->out); }
+
+static void call_add(bench *t) { chiplm_pie_add(t->out, t->floats, COLUMNS); }
+
+static void call_blend(bench *t) { chiplm_pie_blend(t->out, t->floats, one, one, COLUMNS); }
+
+static void call_gate(bench *t) { chiplm_pie_gate(t->out, t->floats, COLUMNS); }
+
+static void call_rotate(bench *t) { chiplm_pie_rotate(t->out, COLUMNS / 2, t->scales, t->scales); }
+
+static void call_gelu_argument(bench *t) { chiplm_pie_gelu(t->floats, SOME, t->out, gelu_constants); }
+
+static void call_negate(bench *t) { chiplm_pie_negate(t->floats, SOME, t->out); }
+
+static void call_sigmoid(bench *t) {
+    chiplm_pie_sigmoid(t->floats, t->scales, t->scales, SOME, t->out, 0x7ef311c7);
+}
+
+static void call_open(bench *t) { t->sink = (int32_t)chiplm_pie_open(t->floats, COLUMNS, t->marks); }
+
+static void call_used(bench *t) { t->sink = (int32_t)chiplm_pie_used(t->product.x.codes, COLUMNS, t->marks); }
+
+static void call_floats(bench *t) { chiplm_pie_floats4(t->codes, COLUMNS / 32, one, t->out); }
 
 static void measure_pie(bench *t, room r) {
     static const struct {
@@ -168,16 +237,47 @@ static void measure_pie(bench *t, room r) {
         {"chiplm_pie_rows4", call_rows4, ROWS, COLUMNS, 4, 32, 0},
         {"chiplm_pie_rows8", call_rows8, ROWS / 2, COLUMNS, 8, 64, 0},
         {"chiplm_pie_listed4_c128g64", call_listed, ROWS, COLUMNS, 4, 64, LISTED},
-        {"chiplm_pie_columns4", call_columns, ROWS, COLUMNS, 4, 0, LISTED},
-        {"chiplm_pie_add_group", call_add_group, ROWS, 0, 0, 0, 0},
+        {"chiplm_pie_rows4_c64g64", call_c64g64, ROWS, 64, 4, 64, 0},
+        {"chiplm_pie_rows2", call_rows2, ROWS, COLUMNS, 2, 64, 0},
+        {"chiplm_pie_add_columns4", call_columns, ROWS, COLUMNS, 4, 0, LISTED},
+        {"chiplm_pie_scale", call_scale, ROWS, 0, 0, 0, 0},
         {"chiplm_pie_block_dot", call_block_dot, 1, 32, 4, 0, 0},
+        {"chiplm_pie_exp", call_exp, 0, 0, 0, 0, POSITIONS},
+        {"chiplm_pie_scores", call_scores, 0, WIDTH, 0, 0, POSITIONS},
+        {"chiplm_pie_weigh", call_weigh, 0, 0, 0, 0, POSITIONS},
+        {"chiplm_pie_mix", call_mix, 0, WIDTH, 0, 0, POSITIONS},
+        {"chiplm_pie_divide", call_divide, 0, WIDTH, 0, 0, 0},
+        {"chiplm_pie_top", call_top, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_codes", call_codes, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_sums", call_sums, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_squares", call_squares, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_gain", call_gain, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_add", call_add, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_blend", call_blend, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_gate", call_gate, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_rotate", call_rotate, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_gelu", call_gelu_argument, 0, SOME, 0, 0, 0},
+        {"chiplm_pie_negate", call_negate, 0, SOME, 0, 0, 0},
+        {"chiplm_pie_sigmoid", call_sigmoid, 0, SOME, 0, 0, 0},
+        {"chiplm_pie_open", call_open, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_used", call_used, 0, COLUMNS, 0, 0, 0},
+        {"chiplm_pie_floats4", call_floats, 0, COLUMNS, 0, 0, 0},
     };
     t->codes = take(&r, ROWS * COLUMNS / 2 + 64);
     t->scales = take(&r, ROWS * COLUMNS / 32 * sizeof(float));
     t->sums = take(&r, ROWS * sizeof(int32_t));
-    t->scratch = take(&r, CHIPLM_PIE_COLUMNS_SCRATCH);
-    if (t->scratch == NULL) {
+    t->work = take(&r, sizeof *t->work);
+    t->weights = take(&r, POSITIONS * sizeof(float));
+    t->out = take(&r, COLUMNS * sizeof(float));
+    t->marks = take(&r, COLUMNS);
+    if (t->marks == NULL) {
         return;
+    }
+    memset(t->marks, 0, COLUMNS);
+    memset(t->sums, 0, ROWS * sizeof(int32_t));
+    for (uint32_t i = 0; i < POSITIONS; i++) {
+        t->weights[i] = 0.5f;
+        t->out[i] = 1.0f;
     }
     memset(t->codes, 0x31, ROWS * COLUMNS / 2 + 64);
     for (uint32_t i = 0; i < ROWS * COLUMNS / 32; i++) {
