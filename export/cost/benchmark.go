@@ -320,10 +320,22 @@ func (m *BenchmarkKernel) of(p *targets.Profile) (groups [][]*targets.Kernel) {
 		}
 		return groups
 	}
+	type entry struct {
+		work targets.Work
+		bits int
+	}
+	places := map[entry]int{} // the stages of one work that a symbol has are parts of its call
 	for i := range p.Kernels {
-		if p.Kernels[i].Symbol == m.Symbol {
-			groups = append(groups, []*targets.Kernel{&p.Kernels[i]})
+		k := &p.Kernels[i]
+		if k.Symbol != m.Symbol {
+			continue
 		}
+		e := entry{k.Work, k.Bits}
+		if _, ok := places[e]; !ok {
+			places[e] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[places[e]] = append(groups[places[e]], k)
 	}
 	return groups
 }
@@ -332,6 +344,12 @@ func (m *BenchmarkKernel) of(p *targets.Profile) (groups [][]*targets.Kernel) {
 func (m *BenchmarkKernel) said(k *targets.Kernel) float64 {
 	rows, columns, n := float64(max(m.Rows, 1)), float64(max(m.Columns, 1)), float64(max(m.N, 1))
 	switch k.Work {
+	case targets.Listed: // n of the rows are listed; 0: all
+		listed := rows
+		if m.N > 0 {
+			listed = n
+		}
+		return k.Cycles(1, listed, listed*groupsOf(m), listed*columns)
 	case targets.Product:
 		return k.Cycles(1, rows*n, rows*n*groupsOf(m), rows*n*columns)
 	case targets.Columns: // n of the columns are listed; 0: all
@@ -339,14 +357,18 @@ func (m *BenchmarkKernel) said(k *targets.Kernel) float64 {
 		if m.N > 0 {
 			listed = n
 		}
-		return k.Cycles(1, listed, math.Min(groupsOf(m), listed), listed*rows)
+		return k.Cycles(1, listed, math.Min(groupsOf(m), listed)*rows, listed*rows)
 	case targets.Scores, targets.Mix: // n positions of one head
-		return k.Cycles(1, n, 0, n*columns)
+		return k.Cycles(1, n, columns, n*columns)
+	case targets.Softmax: // of its stages some go over positions, the last over a head's elements
+		return k.Cycles(1, 1, max(columns, n), max(columns, n))
+	case targets.Blocks:
+		return k.Cycles(1, rows, 0, rows*columns)
 	}
-	if m.Columns == 0 { // n values in one vector
-		return k.Cycles(1, 1, 0, n)
+	if m.Columns == 0 { // values in one vector
+		return k.Cycles(1, 1, 1, max(rows, n))
 	}
-	return k.Cycles(n, n, 0, n*columns)
+	return k.Cycles(n, n, n*groupsOf(m), n*columns)
 }
 
 func groupsOf(m *BenchmarkKernel) float64 {

@@ -91,6 +91,14 @@ func TestWhatIfs(t *testing.T) {
 		if want := base - mean(t, searched); math.Abs(gained["the output layer searched instead of read in full"]-want) > 1e-9 {
 			t.Errorf("%s: a search gains %v, by hand %v", profile, gained["the output layer searched instead of read in full"], want)
 		}
+		r, err = searched.Report(0, 255)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(r.WhatIfs, func(w WhatIf) bool { return w.Change == "the output layer read in full instead of searched" })
+		if i < 0 || math.Abs(r.WhatIfs[i].Ms-base) > 1e-9 {
+			t.Errorf("%s: read in full, by hand %v: %+v", profile, base, r.WhatIfs)
+		}
 		for _, change := range []string{"120 MHz PSRAM, where the board bears it", "64 KB more SRAM for weights"} {
 			if gained[change] <= 0 {
 				t.Errorf("%s: %s gains %v", profile, change, gained[change])
@@ -116,20 +124,24 @@ func TestWhatIfs(t *testing.T) {
 // Shares that are assumed count: fewer neurons, fewer rows, a head or a feed-forward read in full.
 func TestAssumptions(t *testing.T) {
 	chip := esp32s3(t)
-	with := func(neurons, rows float64, full, dense bool) float64 {
-		s := subject(t, chip, "")
+	on := func(profile string, neurons, rows float64, full, dense bool) float64 {
+		s := subject(t, chip, profile)
 		if err := s.Assume(neurons, rows); err != nil {
 			t.Fatal(err)
 		}
 		s.FullHead, s.Dense = full, dense
 		return mean(t, s)
 	}
+	with := func(neurons, rows float64, full, dense bool) float64 { return on("", neurons, rows, full, dense) }
 	base := with(-1, -1, false, false)
 	if a, b := with(0.1, -1, false, false), with(-1, 0.05, false, false); a >= base || b >= base {
 		t.Errorf("%v ms with fewer neurons, %v with fewer rows, %v with both as assumed", a, b, base)
 	}
-	if a, b := with(-1, -1, true, false), with(-1, -1, false, true); a <= base || b <= base {
-		t.Errorf("%v ms with the full head, %v with every neuron, %v with less", a, b, base)
+	if a := with(-1, -1, false, true); a <= base {
+		t.Errorf("%v ms with every neuron, %v with less", a, base)
+	}
+	if a, b := on(PublishedProfile, -1, -1, true, false), on(PublishedProfile, -1, -1, false, false); a <= b {
+		t.Errorf("%v ms with the full head, %v with less", a, b)
 	}
 	if chip.Profiles[0].Reads.Neurons.Value == 0.1 {
 		t.Error("the target was changed")

@@ -57,6 +57,11 @@ func variants() []variant {
 			now := s.reads()
 			return !was && now != nil && now.Head != nil
 		}},
+		{"the output layer read in full instead of searched", false, func(s *Subject) bool {
+			m := s.reads()
+			s.FullHead = true
+			return m != nil && m.Head != nil
+		}},
 		{"64 KB more SRAM for weights", false, func(s *Subject) bool {
 			m := s.Target.Memory(image.SRAM)
 			if m == nil || m.Bytes-m.Usable < 64<<10 {

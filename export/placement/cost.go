@@ -51,7 +51,8 @@ type Wait struct {
 const Cycles = "cycles"
 
 // Estimate works out what a token takes, on average over the positions from to to, both included. An operation reads and
-// computes at the same time where its memory allows that, and the longer counts; operations follow one another.
+// computes at the same time where its memory and more cores than one allow that, and the longer counts; operations follow
+// one another.
 func (l *Layout) Estimate(c *configs.Config, t *targets.Target, p *targets.Profile, from, to int) Cost {
 	list := l.operations(c, t, p)
 	out := Cost{Profile: p.Name, From: from, To: to}
@@ -69,7 +70,10 @@ func (l *Layout) Estimate(c *configs.Config, t *targets.Target, p *targets.Profi
 		for position := first; position <= last; position++ {
 			r, k, both := o.ms(t, position)
 			read, compute, ms = read+r, compute+k, ms+both
-			if r > k {
+			switch {
+			case both > max(r, k): // one after the other
+				readBound += r
+			case r > k:
 				readBound += both
 			}
 		}
@@ -110,7 +114,7 @@ func (o *operation) ms(t *targets.Target, position int) (read, compute, both flo
 	positions := float64(position + 1)
 	read = o.read(float64(t.Cores), positions)
 	compute = (o.cycles + o.cyclesEach*positions) / t.ClockMHz / 1e3
-	if o.memory != nil && !o.memory.Overlap {
+	if o.memory != nil && (!o.memory.Overlap || o.alone && o.memory.Line > 1) {
 		return read, compute, read + compute
 	}
 	return read, compute, max(read, compute)

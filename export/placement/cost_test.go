@@ -103,7 +103,8 @@ func TestCostOfSilence(t *testing.T) {
 	cost := l.Estimate(c, chip, &chip.Profiles[0], 0, 0)
 	lines := 32 + 40*(1-math.Pow(0.9, 8))
 	up := part(t, cost, "up", "slow")
-	if !near(up.Bytes, 6*lines*64) || !near(up.ComputeMs, 6*((8+32*4+64*2+32*128)/2.0+5)/1000) {
+	// Each row of the list is a product of its own.
+	if !near(up.Bytes, 6*lines*64) || !near(up.ComputeMs, 6*((32*8+32*4+64*2+32*128)/2.0+5)/1000) {
 		t.Errorf("%+v, want %v bytes", up, 6*lines*64)
 	}
 	// Two cores wait for single lines at once: 100 us and 64 bytes at 0.1 MB/s each, or the memory's own speed.
@@ -111,7 +112,7 @@ func TestCostOfSilence(t *testing.T) {
 		t.Errorf("up is read in %v ms, want %v", up.ReadMs, want)
 	}
 	down := part(t, cost, "down", "slow")
-	if !near(down.Bytes, 6*(16*64+2*512)) || !near(down.ComputeMs, 6*((16*10+2*6+2*16*128)/2.0+5)/1000) {
+	if !near(down.Bytes, 6*(16*64+2*512)) || !near(down.ComputeMs, 6*((16*10+2*128*6+2*16*128)/2.0+5)/1000) {
 		t.Errorf("%+v", down)
 	}
 }
@@ -210,6 +211,21 @@ func TestOverlap(t *testing.T) {
 	a, b := part(t, one, "attention scores", "slow"), part(t, other, "attention scores", "slow")
 	if !near(a.Ms, max(a.ReadMs, a.ComputeMs)) || !near(b.Ms, b.ReadMs+b.ComputeMs) || other.MeanMs <= one.MeanMs {
 		t.Errorf("%+v %+v", a, b)
+	}
+}
+
+// What one core does alone waits for a cache and then computes, a row of a list at a time; SRAM has nothing to wait for.
+func TestOneCoreAlone(t *testing.T) {
+	chip := plainChip()
+	for _, c := range []struct {
+		memory     int
+		alone      bool
+		read, both float64
+	}{{1, false, 8 * 640 / 1e3, 8 * 640 / 1e3}, {1, true, 8 * (100 + 640) / 1e3, 8*(100+640)/1e3 + 2}, {0, false, 0.000512, 2}, {0, true, 0.000512, 2}} {
+		o := operation{memory: &chip.Memories[c.memory], lines: 512, rows: 8, cycles: 2000, alone: c.alone}
+		if read, compute, both := o.ms(chip, 0); !near(read, c.read) || !near(compute, 2) || !near(both, c.both) {
+			t.Errorf("%+v: %v, %v, %v ms", c, read, compute, both)
+		}
 	}
 }
 

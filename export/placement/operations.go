@@ -19,6 +19,7 @@ type operation struct {
 	table  float64 // bytes of rows that one core reads on their own
 	tables float64 // such rows
 	cycles float64 // on the clock: what is split is divided by the cores
+	alone  bool    // one core does all of it: it waits for its memory, and then computes
 
 	// What a position that is attended over adds to stream and cycles.
 	streamEach, cyclesEach float64
@@ -29,6 +30,9 @@ func (o *operation) read(cores, positions float64) float64 {
 	m := o.memory
 	if m == nil {
 		return 0
+	}
+	if o.alone {
+		cores = 1
 	}
 	us := (o.stream + o.streamEach*positions) / m.SequentialMBs.Value
 	us += max(o.lines/m.SequentialMBs.Value, (o.rows*m.RowLatencyUs.Value+o.lines/m.RowMBs.Value)/cores)
@@ -86,14 +90,36 @@ func (w *work) add(kernels []*targets.Kernel, jobs, calls, rows, groups, values 
 	return sum
 }
 
-// product is the time of a product of which so many rows are read.
+// product is the time of a product with so many rows that follow each other.
 func (w *work) product(b configs.TensorBudget, rows float64) float64 {
-	groups := 1.0
-	if b.Quant.Bits != 32 {
-		groups = float64(qat.Groups(b.Quant, b.Cols()))
-	}
 	kernels := w.p.For(targets.Product, b.Quant.Bits, b.Cols(), grouped(b))
-	return w.add(kernels, 1, 1, rows, rows*groups, rows*float64(b.Cols()))
+	return w.add(kernels, 1, 1, rows, rows*groups(b), rows*float64(b.Cols()))
+}
+
+// listed is the time of a product with so many rows of a list.
+func (w *work) listed(b configs.TensorBudget, rows float64) float64 {
+	kernels, calls := w.p.For(targets.Listed, b.Quant.Bits, b.Cols(), grouped(b)), rows
+	if len(kernels) > 0 && kernels[0].Work == targets.Listed {
+		calls = 1
+	}
+	return w.add(kernels, 1, calls, rows, rows*groups(b), rows*float64(b.Cols()))
+}
+
+// oneByOne is the time of products with one row each, all on one core.
+func (w *work) oneByOne(b configs.TensorBudget, rows float64) float64 {
+	sum := 0.0
+	for _, k := range w.p.For(targets.Product, b.Quant.Bits, b.Cols(), grouped(b)) {
+		sum += k.Cycles(rows, rows, rows*groups(b), rows*float64(b.Cols()))
+	}
+	return sum
+}
+
+// groups is the number of groups of a row that share a scale.
+func groups(b configs.TensorBudget) float64 {
+	if b.Quant.Bits == 32 {
+		return 1
+	}
+	return float64(qat.Groups(b.Quant, b.Cols()))
 }
 
 // grouped is the number of columns that share a scale.
@@ -121,7 +147,7 @@ func (w *work) tensor(b configs.TensorBudget, m *targets.Memory) {
 			parts = 2 // the row's codes, and its scales elsewhere
 		}
 		w.list = append(w.list, operation{name: part + ", a row", memory: m, table: row, tables: parts,
-			cycles: w.cycles(targets.Unpack, 1, 1, float64(b.Cols()))})
+			cycles: w.add(w.p.For(targets.Unpack, 0, 0, 0), 1, 1, 1, groups(b), float64(b.Cols()))})
 	}
 	measured := w.layout.Measured
 	switch {
@@ -130,7 +156,7 @@ func (w *work) tensor(b configs.TensorBudget, m *targets.Memory) {
 		w.head(b, m)
 	case part == configs.Up && measured != nil && measured.Neurons != nil:
 		n := float64(measured.Neurons[layer].Up) / float64(measured.Tokens)
-		o := operation{name: part, memory: m, cycles: w.product(b, n)}
+		o := operation{name: part, memory: m, cycles: w.listed(b, n)}
 		o.scatter(n, rows, float64(b.Codes)/rows)
 		o.scatter(n, rows, float64(b.Scales)/rows)
 		w.list = append(w.list, o)
@@ -139,7 +165,7 @@ func (w *work) tensor(b configs.TensorBudget, m *targets.Memory) {
 		groups := float64(measured.Neurons[layer].Groups) / float64(measured.Tokens)
 		column, group := ColumnBytes(b)
 		o := operation{name: part, memory: m, stream: groups * float64(group),
-			cycles: w.add(w.p.For(targets.Columns, b.Quant.Bits, b.Cols(), grouped(b)), 1, 1, n, groups, n*float64(b.Block))}
+			cycles: w.add(w.p.For(targets.Columns, b.Quant.Bits, b.Cols(), grouped(b)), 1, 1, n, groups*float64(b.Block), n*float64(b.Block))}
 		o.scatter(n, float64(b.Cols()), float64(column))
 		w.list = append(w.list, o)
 	default:
@@ -171,15 +197,18 @@ func (w *work) head(b configs.TensorBudget, m *targets.Memory) {
 	switch {
 	case h == nil:
 		o.stream = rows * row
+		o.cycles = w.product(b, n) + w.cycles(targets.Best, 1, 0, n)
 	case h.Means: // a cluster's rows lie together
 		n = h.Rows
 		o.stream = n * row
-	default:
+		o.cycles = w.product(b, n) + w.cycles(targets.Best, 1, 0, n)
+	default: // a row at a time, as each may change what need be read
 		n = h.Rows
+		o.alone = true
 		o.scatter(n, rows, float64(b.Codes)/rows)
 		o.scatter(n, rows, float64(b.Scales)/rows)
+		o.cycles = w.oneByOne(b, n) + w.cycles(targets.Best, 1, n, n)
 	}
-	o.cycles = w.product(b, n) + w.cycles(targets.Best, 1, 0, n)
 	w.list = append(w.list, o)
 }
 
@@ -192,7 +221,8 @@ func (w *work) search() {
 	const name = "head search"
 	clusters, width := float64(h.Clusters), float64(w.c.DModel)
 	for _, p := range w.layout.Tensors[len(w.c.Tensors()):] {
-		o := operation{name: name, memory: w.t.Memory(p.Tier)}
+		// Bounds are compared one after the other, by one core; the first product of a search is shared.
+		o := operation{name: name, memory: w.t.Memory(p.Tier), alone: !h.Means && p.Name != image.HeadRotation}
 		switch p.Name {
 		case HeadMeans:
 			o.stream, o.cycles = p.ReadBytes, w.cycles(targets.Means, 1, clusters, clusters*width)
@@ -221,7 +251,7 @@ func (w *work) attention() {
 	// A layer is one job, in which each core takes heads.
 	add := func(name string, kind targets.Work, m *targets.Memory, jobs, stream, rows, values float64) {
 		kernels := w.p.For(kind, 0, 0, 0)
-		start := w.add(kernels, jobs*layers, layers*heads, 0, 0, 0)
+		start := w.add(kernels, jobs*layers, layers*heads, 0, layers*width, 0)
 		w.list = append(w.list, operation{name: name, memory: m, streamEach: stream, cycles: start,
 			cyclesEach: w.add(kernels, 0, 0, rows*layers, 0, values*layers)})
 	}
@@ -240,27 +270,32 @@ func (w *work) vectors() {
 			w.list = append(w.list, operation{name: name, cycles: w.cycles(kind, rows, rows, values)})
 		}
 	}
+	// Queries, keys and values are made ready head by head, in the job of the scores.
+	inJob := func(name string, kind targets.Work, rows, values float64) {
+		w.list = append(w.list, operation{name: name, cycles: w.add(w.p.For(kind, 0, 0, 0), 0, rows, rows, 0, values)})
+	}
 	// Before the layers the per-layer embeddings, if there are any; after them the output norm.
 	has := 0.0
 	if c.PLEDim > 0 {
 		has = 1
 	}
 	norms, normed := layers*(2+2*has)+1, layers*(2*d+has*(d+ple))+d
-	if c.QKNorm {
-		norms, normed = norms+layers*2*heads, normed+layers*2*d
-	}
 	add("norms", targets.Norm, norms, normed)
+	if c.QKNorm {
+		inJob("norms", targets.HeadNorm, layers*2*heads, layers*2*d)
+	}
 	// The inputs of qkv, attention_output, the feed-forward's first products and down; of the per-layer embedding's two;
-	// queries, keys and values by heads; before the layers that of ple_projection, after them that of the head.
-	add("quantising", targets.Quantise, layers*(4+2*has+3*heads)+has+1, layers*(3*d+f+has*(d+ple)+3*d)+has*d+d)
-	add("rotation", targets.Rotate, layers*2*heads, layers*2*d)
+	// before the layers that of ple_projection, after them that of the head.
+	add("quantising", targets.Quantise, layers*(4+2*has)+has+1, layers*(3*d+f+has*(d+ple))+has*d+d)
+	inJob("quantising", targets.HeadCode, layers*3*heads, layers*3*d)
+	inJob("rotation", targets.Rotate, layers*2*heads, layers*2*d)
 	gate := targets.SiLU
 	if c.Activation == configs.ReLU {
 		gate = targets.Gate
 	}
 	add("gate of neurons", gate, layers, layers*f)
 	add("gelu", targets.GELU, layers, layers*ple)
-	add("mix of embeddings", targets.PLEMix, layers, layers*ple)
+	add("mix of embeddings", targets.PLEMix, 1, layers*ple)
 	add("residual sums", targets.Add, layers*(2+has), layers*(2+has)*d)
 	// The rotary tables stay in the image: a row of cosines and one of sines.
 	last := &w.t.Memories[len(w.t.Memories)-1]

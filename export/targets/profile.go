@@ -21,31 +21,37 @@ type Work string
 
 // The kinds of work of a token. What counts as a row, a group and a value is in brackets.
 const (
-	Product  Work = "product"  // a matrix and a vector [rows of the matrix; groups that share a scale; weights]
-	Columns  Work = "columns"  // listed columns of a transposed matrix [columns; groups they lie in; weights]
-	Scores   Work = "scores"   // a head's query and all keys [positions; -; multiply-accumulates]
-	Softmax  Work = "softmax"  // from a head's scores to shares that are quantised, and from sums to a result [-; -; positions]
-	Mix      Work = "mix"      // a head's weighted sum of all values [positions; -; multiply-accumulates]
-	Norm     Work = "norm"     // [vectors; -; elements], and so below
-	Quantise Work = "quantise" // floats to 8-bit codes
-	Rotate   Work = "rotate"   // rotary embedding
-	Gate     Work = "gate"     // relu of the gate times up
-	SiLU     Work = "silu"     // silu of the gate times up
-	GELU     Work = "gelu"     // of the gate of the per-layer embedding, times the embedding
-	PLEMix   Work = "ple_mix"  // the two parts of a per-layer embedding
-	Add      Work = "add"      // to the residual stream
-	Unpack   Work = "unpack"   // a row of a table to floats
-	Means    Work = "means"    // a query and the means of clusters, and the choice of the best clusters [clusters; -; weights]
-	Boxes    Work = "boxes"    // bounds of clusters, and their order [clusters]
-	Blocks   Work = "blocks"   // bounds of rows [rows; -; codes]
-	Best     Work = "best"     // keeping the best tokens, and drawing one [-; -; logits]
+	Product  Work = "product"       // a matrix and a vector [rows of the matrix; groups that share a scale; weights]
+	Listed   Work = "listed"        // a product of the rows that a list names; without a kernel of its own each row is a product
+	Columns  Work = "columns"       // listed columns of a transposed matrix [columns; scales of the groups they lie in; weights]
+	Scores   Work = "scores"        // a head's query and all keys [positions; -; multiply-accumulates]
+	Softmax  Work = "softmax"       // from a head's scores to shares that are quantised, and from sums to a result [-; a head's elements; positions]
+	Mix      Work = "mix"           // a head's weighted sum of all values [positions; a head's elements; multiply-accumulates]
+	Norm     Work = "norm"          // [vectors; -; elements], and so below
+	HeadNorm Work = "head_norm"     // of a query or key, without gain; without a kernel of its own as norm
+	HeadCode Work = "head_quantise" // of a query, key or value; without a kernel of its own as quantise
+	Quantise Work = "quantise"      // floats to 8-bit codes
+	Rotate   Work = "rotate"        // rotary embedding
+	Gate     Work = "gate"          // relu of the gate times up
+	SiLU     Work = "silu"          // silu of the gate times up
+	GELU     Work = "gelu"          // of the gate of the per-layer embedding, times the embedding
+	PLEMix   Work = "ple_mix"       // the two parts of a per-layer embedding
+	Add      Work = "add"           // to the residual stream
+	Unpack   Work = "unpack"        // a row of a table to floats [rows; groups that share a scale; elements]
+	Means    Work = "means"         // a query and the means of clusters, and the choice of the best clusters [clusters; -; weights]
+	Boxes    Work = "boxes"         // bounds of clusters, and their order [clusters]
+	Blocks   Work = "blocks"        // bounds of rows [rows; -; codes]
+	Best     Work = "best"          // keeping the best tokens, and drawing one [logits that are computed one at a time; -; logits]
 )
 
 // Works lists all kinds of work.
 func Works() []Work {
-	return []Work{Product, Columns, Scores, Softmax, Mix, Norm, Quantise, Rotate, Gate, SiLU, GELU, PLEMix, Add, Unpack, Means,
-		Boxes, Blocks, Best}
+	return []Work{Product, Listed, Columns, Scores, Softmax, Mix, Norm, HeadNorm, Quantise, HeadCode, Rotate, Gate, SiLU, GELU,
+		PLEMix, Add, Unpack, Means, Boxes, Blocks, Best}
 }
+
+// instead is the kind of work whose kernels do for another that has none.
+var instead = map[Work]Work{Listed: Product, HeadNorm: Norm, HeadCode: Quantise}
 
 // Bits are those that a weight may have; each needs a kernel for products.
 var bits = []int{2, 4, 8, 32}
@@ -113,7 +119,8 @@ const (
 )
 
 // For finds the kernels of a kind of work, one for each of its stages: of those that fit, the first listed. bits, columns and
-// grouped are those of a matrix; the last is the number of columns that share a scale. None: fixed work covers it.
+// grouped are those of a matrix; the last is the number of columns that share a scale. Some kinds of work without a kernel
+// are done by those of another, which the kernels then name. None: fixed work covers it.
 func (p *Profile) For(w Work, bits, columns, grouped int) []*Kernel {
 	var out []*Kernel
 	for i := range p.Kernels {
@@ -123,11 +130,14 @@ func (p *Profile) For(w Work, bits, columns, grouped int) []*Kernel {
 			out = append(out, k)
 		}
 	}
+	if other, ok := instead[w]; ok && len(out) == 0 {
+		return p.For(other, bits, columns, grouped)
+	}
 	return out
 }
 
 // weights reports whether a kind of work depends on the bits of weights.
-func (w Work) weights() bool { return w == Product || w == Columns }
+func (w Work) weights() bool { return w == Product || w == Listed || w == Columns }
 
 // Profile finds a profile by name; the empty name means the first. nil if there is none.
 func (t *Target) Profile(name string) *Profile {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -195,5 +196,38 @@ func TestWith(t *testing.T) {
 	if fast.Memory(image.PSRAM).SequentialMBs.Value != 83*x.Memory(image.PSRAM).Faster.Times.Value || x.Memory(image.PSRAM).SequentialMBs.Value != 83 ||
 		fast.With(image.PSRAM) != nil || x.With(image.Flash) != nil {
 		t.Errorf("%+v", fast)
+	}
+}
+
+// Work that has no kernel of its own is done by the kernels of another, and by its own where there is one.
+func TestKernelsInstead(t *testing.T) {
+	x, err := Load("esp32s3.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := x.Profile("ours")
+	for _, c := range []struct {
+		work           Work
+		bits, columns  int
+		grouped, count int
+		is             Work
+	}{
+		{Listed, 4, 128, 64, 1, Listed}, {Listed, 4, 128, 128, 1, Product}, {Listed, 2, 320, 64, 1, Product},
+		{HeadNorm, 0, 0, 0, 3, HeadNorm}, {HeadCode, 0, 0, 0, 3, HeadCode},
+	} {
+		k := p.For(c.work, c.bits, c.columns, c.grouped)
+		if len(k) != c.count || k[0].Work != c.is {
+			t.Errorf("%+v: %+v", c, k)
+		}
+	}
+	p.Kernels = slices.DeleteFunc(p.Kernels, func(k Kernel) bool { return k.Work == HeadNorm || k.Work == HeadCode })
+	if a, b := p.For(HeadNorm, 0, 0, 0), p.For(Norm, 0, 0, 0); len(a) == 0 || !slices.Equal(a, b) {
+		t.Errorf("%+v for %+v", a, b)
+	}
+	if a, b := p.For(HeadCode, 0, 0, 0), p.For(Quantise, 0, 0, 0); len(a) == 0 || !slices.Equal(a, b) {
+		t.Errorf("%+v for %+v", a, b)
+	}
+	if k := p.For(Means, 0, 0, 0); len(k) != 0 {
+		t.Errorf("%+v", k)
 	}
 }

@@ -129,6 +129,9 @@ func (p *Profile) validate(key string, check checker, figure func(string, Figure
 		check(fmt.Sprintf("%sfixed.covers[%d]", key, i), slices.Contains(Works(), w), "is %q, which is no kind of work; there are %v", w, Works())
 	}
 	for _, w := range Works() {
+		if _, optional := instead[w]; optional {
+			continue
+		}
 		need := []int{0}
 		if w.weights() {
 			need = bits
