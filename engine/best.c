@@ -1,22 +1,10 @@
 /* The k best of many candidates, in a heap of k places. */
 #include "best.h"
 
-/* Whether the candidate at a comes before that at b: logit down, id up. */
-static bool before(const chiplm_best *best, uint32_t a, uint32_t b) {
-    const float x = chiplm_best_logit(best, a);
-    const float y = chiplm_best_logit(best, b);
-    return x > y || (x == y && best->ids[a] < best->ids[b]);
-}
-
-static void swap(chiplm_best *best, uint32_t a, uint32_t b) {
-    const int32_t id = best->ids[a];
-    best->ids[a] = best->ids[b];
-    best->ids[b] = id;
-    if (best->logits != NULL) {
-        const float logit = best->logits[a];
-        best->logits[a] = best->logits[b];
-        best->logits[b] = logit;
-    }
+/* Whether a candidate comes before the one at a place: logit down, id up. */
+static bool is_before(const chiplm_best *best, int32_t id, float logit, uint32_t at) {
+    const float other = chiplm_best_logit(best, at);
+    return logit > other || (logit == other && id < best->ids[at]);
 }
 
 static void put(chiplm_best *best, uint32_t at, int32_t id, float logit) {
@@ -26,41 +14,53 @@ static void put(chiplm_best *best, uint32_t at, int32_t id, float logit) {
     }
 }
 
-/* Restores the heap of the first n candidates, of which the first may be misplaced. */
-static void sift(chiplm_best *best, uint32_t n) {
-    for (uint32_t at = 0;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= n) {
-            return;
-        }
-        if (child + 1 < n && before(best, child, child + 1)) {
+static void move(chiplm_best *best, uint32_t to, uint32_t from) {
+    put(best, to, best->ids[from], best->logits != NULL ? best->logits[from] : 0.0f);
+}
+
+/* Puts a candidate into the heap of n places whose first is free: what comes after it rises, until it has found its place. */
+static void sift(chiplm_best *best, uint32_t n, int32_t id, float logit) {
+    uint32_t at = 0;
+    for (uint32_t child = 1; child < n; child = 2 * at + 1) {
+        if (child + 1 < n && is_before(best, best->ids[child], chiplm_best_logit(best, child), child + 1)) {
             child++;
         }
-        if (!before(best, at, child)) {
-            return;
+        if (!is_before(best, id, logit, child)) {
+            break;
         }
-        swap(best, at, child);
+        move(best, at, child);
         at = child;
     }
+    put(best, at, id, logit);
 }
 
 void chiplm_best_take(chiplm_best *best, int32_t id, float logit) {
     if (best->n == best->k) { /* in place of the last in order */
-        put(best, 0, id, logit);
-        sift(best, best->n);
+        sift(best, best->n, id, logit);
         return;
     }
     uint32_t at = best->n++; /* rises from the end */
-    put(best, at, id, logit);
-    while (at > 0 && before(best, (at - 1) / 2, at)) {
-        swap(best, at, (at - 1) / 2);
+    while (at > 0 && !is_before(best, id, logit, (at - 1) / 2)) {
+        move(best, at, (at - 1) / 2);
         at = (at - 1) / 2;
     }
+    put(best, at, id, logit);
+}
+
+void chiplm_best_drop(chiplm_best *best) {
+    const uint32_t end = --best->n;
+    const int32_t last = best->ids[0], id = best->ids[end];
+    const float least = chiplm_best_logit(best, 0), logit = chiplm_best_logit(best, end);
+    if (end > 0) {
+        sift(best, end, id, logit);
+    }
+    put(best, end, last, least);
 }
 
 void chiplm_best_sort(chiplm_best *best) {
-    for (uint32_t end = best->n; end-- > 1;) { /* the last in order goes to the end */
-        swap(best, 0, end);
-        sift(best, end);
+    const uint32_t n = best->n;
+    while (best->n > 0) { /* the last in order goes to the end */
+        chiplm_best_drop(best);
     }
+    best->n = n;
 }

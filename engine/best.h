@@ -36,6 +36,9 @@ static inline void chiplm_best_offer(chiplm_best *best, int32_t id, float logit)
     }
 }
 
+/* Takes the last in order out, and leaves it at place n. There is at least one. */
+void chiplm_best_drop(chiplm_best *best);
+
 /* Orders the candidates by logit down, then id up. */
 void chiplm_best_sort(chiplm_best *best);
 

@@ -7,7 +7,7 @@
 #include "numerics.h"
 #include "parts.h"
 
-enum { BOX = 3, LANES = 30, LEVELS = 2, BLOCK = 16, CORNERS = 8 };
+enum { BOX = 3, LANES = 30, LEVELS = 2, BLOCK = 16, CORNERS = 8, RUN = 32 /* rows whose bounds are computed at once */ };
 
 /* ------------------------------------------------------------------------------------------------------- the data */
 
@@ -63,10 +63,7 @@ typedef struct query {
     float box[BOX]; /* value of 1 in a box's low and high */
     float norm;     /* value of 1 in its norm */
     float slack;
-    struct {
-        _Alignas(16) int16_t lanes[32]; /* in units of step, by the columns of a block; those of the norm are 0 */
-        float step, norm, slack;
-    } level[LEVELS];
+    chiplm_level level[LEVELS];
 } query;
 
 /* The norm of z times w; squares is scratch of n places. */
@@ -80,8 +77,8 @@ static float norm_of(const float *z, const float *w, size_t n, float *squares) {
 
 static float magnitude(float x) { return chiplm_from_bits(chiplm_bits(x) & 0x7fffffffU); }
 
-/* z is the turned hidden state x, [d_model]; scratch as long. */
-static query prepare(const chiplm_model *m, const bounds *data, const int8_t *x, const float *z, float margin,
+/* z is the turned hidden state x, [d_model], whose scale is given; scratch as long as z. */
+static query prepare(const chiplm_model *m, const bounds *data, const int8_t *x, float scale, const float *z, float margin,
                      float *scratch) {
     const uint32_t d = m->d_model;
     query q;
@@ -108,15 +105,16 @@ static query prepare(const chiplm_model *m, const bounds *data, const int8_t *x,
             sum += magnitude(y[i]);
             most = magnitude(y[i]) > most ? magnitude(y[i]) : most;
         }
-        q.level[l].step = most / 32767.0f;
+        q.level[l].unit = most / 32767.0f;
         const float inverse = most > 0.0f ? 32767.0f / most : 0.0f;
         memset(q.level[l].lanes, 0, sizeof q.level[l].lanes);
         for (uint32_t i = 0; i < LANES; i++) {
             q.level[l].lanes[i < LANES / 2 ? i : i + 1] = (int16_t)chiplm_rne(y[i] * inverse);
         }
-        rounding += 108.0f * q.level[l].step;
+        rounding += 108.0f * q.level[l].unit;
         q.level[l].norm = (norm_of(z, data->level[l].weights, d, scratch) * data->level[l].norm_step) * margin;
         q.level[l].slack = e * ((whole + 7.0f * sum) + 255.0f * q.level[l].norm) + rounding;
+        q.level[l].scale = scale;
     }
     return q;
 }
@@ -130,49 +128,61 @@ static float cluster_bound(const query *q, const int8_t *box) {
     return (s + (float)(uint8_t)box[2 * BOX] * q->norm) + q->slack;
 }
 
-/* The bound of a row by its block at a level. sum is what the levels before gave, and becomes what this one gives. */
-static float row_bound(const chiplm_kernels *kernels, const query *q, uint32_t level, const uint8_t *block, float *sum) {
-    const int32_t dot = kernels->block_dot(block, q->level[level].lanes);
-    *sum = *sum + (float)dot * q->level[level].step;
-    return (*sum + (float)block[BLOCK - 1] * q->level[level].norm) + q->level[level].slack;
-}
-
 /* ------------------------------------------------------------------------------------------------------ the search */
 
 /* Whether a row or cluster of which this is the bound of the logit cannot be among the k best. An equal logit may still
  * win by its id. */
 static bool is_out(const chiplm_best *best, float bound) { return best->n == best->k && bound < best->logits[0]; }
 
-/* The logit of one row, read in full. */
-static float read_row(chiplm *lm, uint32_t b, uint32_t id) {
-    const float logit = lm->kernels->row_logit(lm->head, id, lm->inputs.codes + b * lm->inputs.stride, lm->inputs.scales[b]);
-    chiplm_count_rows(lm, lm->head, 1);
-    lm->reads.searched_rows++;
-    return logit;
+/* What a search has read. It is counted for good once, at its end: counters are of 64 bits, which cost some processors as much
+ * as a bound. */
+typedef struct tally {
+    uint32_t rows, blocks[LEVELS];
+} tally;
+
+static void count(chiplm *lm, const tally *t) {
+    for (uint32_t l = 0; l < LEVELS; l++) {
+        chiplm_count_rows(lm, lm->head_blocks[l], t->blocks[l]);
+        lm->reads.blocks_read[l] += t->blocks[l];
+    }
+    chiplm_count_rows(lm, lm->head, t->rows);
+    chiplm_count_rows(lm, lm->head_order, t->rows);
+    lm->reads.searched_rows += t->rows;
 }
 
-/* Reads the rows of a cluster whose bounds reach the k-th best logit so far. */
-static bool search_cluster(chiplm *lm, uint32_t b, const query *q, const bounds *data, uint32_t cluster, chiplm_best *best) {
-    const float scale = lm->inputs.scales[b];
+/* Reads the rows of a cluster whose bounds reach the k-th best logit so far. First bounds do not depend on it, and come in
+ * runs; the second of a row is asked for only when its turn has come. */
+static bool search_cluster(chiplm *lm, uint32_t b, const query *q, const bounds *data, uint32_t cluster, tally *read,
+                           chiplm_best *best) {
+    const chiplm_kernels *kernels = lm->kernels;
     const uint32_t *order = (const uint32_t *)(const void *)lm->head_order->codes.at;
+    const uint8_t *blocks[LEVELS] = {lm->head_blocks[0]->codes.at, lm->head_blocks[1]->codes.at};
+    const int8_t *x = lm->inputs.codes + b * lm->inputs.stride;
+    const float scale = lm->inputs.scales[b];
+    const uint32_t end = data->first[cluster + 1];
     bool finite = true;
-    for (uint32_t at = data->first[cluster]; at < data->first[cluster + 1]; at++) {
-        float sum = 0.0f;
-        bool out = false;
-        for (uint32_t l = 0; l < LEVELS && !out; l++) {
-            const chiplm_tensor *blocks = lm->head_blocks[l];
-            out = is_out(best, row_bound(lm->kernels, q, l, blocks->codes.at + (size_t)at * blocks->stride, &sum) * scale);
-            chiplm_count_rows(lm, blocks, 1);
-            lm->reads.blocks_read[l]++;
+    for (uint32_t first = data->first[cluster], n; first < end; first += n) {
+        chiplm_bound run[RUN];
+        n = end - first < RUN ? end - first : RUN;
+        kernels->row_bounds(blocks[0] + (size_t)first * BLOCK, n, 0.0f, &q->level[0], run);
+        read->blocks[0] += n;
+        for (uint32_t i = 0; i < n; i++) {
+            if (is_out(best, run[i].bound)) {
+                continue;
+            }
+            const uint32_t at = first + i;
+            chiplm_bound second;
+            kernels->row_bounds(blocks[1] + (size_t)at * BLOCK, 1, run[i].sum, &q->level[1], &second);
+            read->blocks[1]++;
+            if (is_out(best, second.bound)) {
+                continue;
+            }
+            const uint32_t id = order[at];
+            const float logit = kernels->row_logit(lm->head, id, x, scale);
+            read->rows++;
+            finite = finite && chiplm_finite(logit);
+            chiplm_best_offer(best, (int32_t)id, logit);
         }
-        if (out) {
-            continue;
-        }
-        const uint32_t id = order[at];
-        const float logit = read_row(lm, b, id);
-        chiplm_count_rows(lm, lm->head_order, 1);
-        finite = finite && chiplm_finite(logit);
-        chiplm_best_offer(best, (int32_t)id, logit);
     }
     return finite;
 }
@@ -187,19 +197,24 @@ static bool search_clusters(chiplm *lm, uint32_t b, const chiplm_search *search,
     chiplm_multiply(lm, lm->head_rotation, 0, d, lm->all + b, 1, z, 0);
     lm->inputs.scales[b] = scale;
     chiplm_count_rows(lm, lm->head_bounds, 1);
-    const query q = prepare(m, &data, lm->inputs.codes + b * lm->inputs.stride, z, search->margin, z + d);
+    const query q = prepare(m, &data, lm->inputs.codes + b * lm->inputs.stride, scale, z, search->margin, z + d);
 
-    /* Clusters come out of a heap by bound down, then number up. */
-    chiplm_best order = {.ids = lm->cluster_ids, .logits = lm->cluster_bounds, .k = m->clusters};
+    /* Clusters come out of a heap by bound down, then number up, as far as they are asked for. What comes out first is the
+     * last in order of the best, so bounds have their sign turned, and numbers run backwards. */
+    chiplm_best left = {.ids = lm->cluster_ids, .logits = lm->cluster_bounds, .k = m->clusters};
     for (uint32_t c = 0; c < m->clusters; c++) {
-        chiplm_best_offer(&order, (int32_t)c, cluster_bound(&q, data.boxes + (size_t)c * CORNERS) * scale);
+        const float bound = cluster_bound(&q, data.boxes + (size_t)c * CORNERS) * scale;
+        chiplm_best_take(&left, (int32_t)(m->clusters - 1 - c), -bound);
     }
-    chiplm_best_sort(&order);
     const uint32_t limit = search->clusters == 0 || search->clusters > m->clusters ? m->clusters : search->clusters;
+    tally read = {0};
     bool finite = true;
-    for (uint32_t i = 0; i < limit && !is_out(best, order.logits[i]); i++) {
-        finite = search_cluster(lm, b, &q, &data, (uint32_t)order.ids[i], best) && finite;
+    for (uint32_t i = 0; i < limit && !is_out(best, -left.logits[0]); i++) {
+        const uint32_t cluster = m->clusters - 1 - (uint32_t)left.ids[0];
+        chiplm_best_drop(&left);
+        finite = search_cluster(lm, b, &q, &data, cluster, &read, best) && finite;
     }
+    count(lm, &read);
     return finite;
 }
 

@@ -44,7 +44,7 @@ VOID(chiplm_pie_add_columns4, (P(0), P(1), P(2), P(3), P(4), P(5)))
 VOID(chiplm_pie_add_sums, (P(0), P(1), W(2)))
 VOID(chiplm_pie_add_group, (P(0), P(1), P(2), W(3)))
 VOID(chiplm_pie_scale, (P(0), W(1), W(2)))
-WORD(chiplm_pie_block_dot, (P(0), P(1)))
+VOID(chiplm_pie_bounds, (P(0), W(1), W(2), P(3), P(4)))
 WORD(chiplm_pie_scores, (P(0), P(1), P(2), W(3), P(4), P(5)))
 VOID(chiplm_pie_exp, (P(0), W(1), W(2), P(3)))
 WORD(chiplm_pie_weigh, (P(0), P(1), W(2)))
@@ -80,7 +80,7 @@ static const twin twins[] = {
     ROW(chiplm_pie_add_sums, 3),
     ROW(chiplm_pie_add_group, 4),
     ROW(chiplm_pie_scale, 3),
-    ROW(chiplm_pie_block_dot, 2),
+    ROW(chiplm_pie_bounds, 5),
     ROW(chiplm_pie_scores, 6),
     ROW(chiplm_pie_exp, 4),
     ROW(chiplm_pie_weigh, 3),

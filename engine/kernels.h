@@ -70,6 +70,18 @@ typedef struct chiplm_attention {
     int32_t *sums;   /* [queries, columns] */
 } chiplm_attention;
 
+/* What bounds of rows of the head are computed from: a token's query at a level (docs/numerics.md). */
+typedef struct chiplm_level {
+    _Alignas(16) int16_t lanes[32]; /* in units of unit, by the columns of a block; those of the norm are 0 */
+    float unit, norm, slack;
+    float scale; /* of the input of the head */
+} chiplm_level;
+
+typedef struct chiplm_bound {
+    _Alignas(8) float sum; /* of the products of this level and those before */
+    float bound;           /* of the logit */
+} chiplm_bound;
+
 typedef struct chiplm_kernels {
     const char *name;
 
@@ -130,9 +142,9 @@ typedef struct chiplm_kernels {
     /* Row r of W times one input, padded as inputs are: the same bits as product. */
     float (*row_logit)(const chiplm_tensor *w, uint32_t row, const int8_t *x, float scale);
 
-    /* The sum of the 32 codes of 4 bits of a block (docs/image.md) times lanes: columns 0 to 31 in their order. Both start at
-     * a multiple of 16. */
-    int32_t (*block_dot)(const uint8_t *block, const int16_t *lanes);
+    /* Bounds of n >= 1 rows of the head, whose blocks (docs/image.md) of a level follow each other from a multiple of 16 on.
+     * prior is what the levels before gave the sum. */
+    void (*row_bounds)(const uint8_t *blocks, uint32_t n, float prior, const chiplm_level *level, chiplm_bound *bounds);
 } chiplm_kernels;
 
 /* The paths that were compiled for this kind of processor, in the order of chiplm_path; null where there is none. */

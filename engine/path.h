@@ -103,7 +103,7 @@ const chiplm_kernels CHIPLM_TABLE = {
     .mark_open = mark_open,
     .mark_used = mark_used,
     .row_logit = row_logit,
-    .block_dot = block_dot,
+    .row_bounds = row_bounds,
 };
 
 #if defined(__clang__) && (CHIPLM_PATH == CHIPLM_AVX2 || CHIPLM_PATH == CHIPLM_AVX512)

@@ -126,11 +126,15 @@ void chiplm_pie_scale(float *y, uint32_t n, uint32_t scale) {
 
 /* ------------------------------------------------------------------------------------------- the search of the head */
 
-int32_t chiplm_pie_block_dot(const uint8_t *block, const int16_t *lanes) {
-    int32_t sum = 0;
-    for (uint32_t c = 0; c < 32; c++) {
-        sum += code_at(block, 4, c) * lanes[c];
+void chiplm_pie_bounds(const uint8_t *blocks, uint32_t n, uint32_t prior, const chiplm_level *level, chiplm_bound *bounds) {
+    for (uint32_t i = 0; i < n; i++, blocks += 16) {
+        int32_t dot = 0;
+        for (uint32_t c = 0; c < 32; c++) {
+            dot += code_at(blocks, 4, c) * level->lanes[c];
+        }
+        const float sum = chiplm_from_bits(prior) + (float)dot * level->unit;
+        bounds[i].sum = sum;
+        bounds[i].bound = ((sum + (float)blocks[15] * level->norm) + level->slack) * level->scale;
     }
-    return sum;
 }
 #endif

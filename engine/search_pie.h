@@ -1,6 +1,8 @@
 /* search_pie.h: search.h with the kernels of pie/pie.h. */
 
-static int32_t block_dot(const uint8_t *block, const int16_t *lanes) { return chiplm_pie_block_dot(block, lanes); }
+static void row_bounds(const uint8_t *blocks, uint32_t n, float prior, const chiplm_level *level, chiplm_bound *bounds) {
+    chiplm_pie_bounds(blocks, n, chiplm_bits(prior), level, bounds);
+}
 
 #include "row_logit.h"
 

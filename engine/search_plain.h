@@ -2,7 +2,7 @@
 
 /* The sum of 32 codes of 4 bits, in a block of 16 bytes, times lanes. Codes of -8, of which there are none in lanes that
  * count, times 32,767 keep it far below 2^31. */
-static int32_t block_dot(const uint8_t *block, const int16_t *lanes) {
+CHIPLM_INLINE int32_t block_dot(const uint8_t *block, const int16_t *lanes) {
     int16_t codes[2 * 16];
     for (size_t j = 0; j < 16; j++) {
         codes[j] = (int16_t)((block[j] & 15) ^ 8);

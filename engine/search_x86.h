@@ -12,7 +12,7 @@ CHIPLM_INLINE __m128i signed_field(__m128i bytes, uint32_t shift, int mask, int 
     return _mm_sub_epi8(_mm_xor_si128(field, _mm_set1_epi8((char)sign)), _mm_set1_epi8((char)sign));
 }
 
-static int32_t block_dot(const uint8_t *block, const int16_t *lanes) {
+CHIPLM_INLINE int32_t block_dot(const uint8_t *block, const int16_t *lanes) {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)block);
     const __m256i *l = (const __m256i *)(const void *)lanes;
     const __m256i low = _mm256_cvtepi8_epi16(signed_field(bytes, 0, 15, 8));

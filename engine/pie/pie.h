@@ -99,8 +99,17 @@ void chiplm_pie_scale(float *y, uint32_t n, uint32_t scale);
 
 /* ------------------------------------------------------------------------------------------- the search of the head */
 
-/* The sum of the 32 codes of 4 bits of a block times lanes, columns 0 to 31 in their order. Both at multiples of 16. */
-int32_t chiplm_pie_block_dot(const uint8_t *block, const int16_t *lanes);
+/* The bounds of n >= 1 rows by their blocks, which follow each other: for each block
+ *
+ *   sum   = prior + (float)dot * unit       dot: its 32 codes of 4 bits times lanes, columns 0 to 31 in their order
+ *   bound = ((sum + (float)byte 15 * norm) + slack) * scale
+ *
+ * prior is the bits of a float. Blocks and level at multiples of 16, bounds of 8. kernels.h has both structs: lanes, unit,
+ * norm, slack, scale, one after the other; and sum, bound. Reads nothing past the last block. */
+struct chiplm_level;
+struct chiplm_bound;
+void chiplm_pie_bounds(const uint8_t *blocks, uint32_t n, uint32_t prior, const struct chiplm_level *level,
+                       struct chiplm_bound *bounds);
 
 /* ------------------------------------------------------------------------------------------------------- attention
  *

@@ -101,9 +101,10 @@ func products() []Kernel {
 			Shapes: []Shape{{Rows: 128}}, Any: anyLength, Make: makeWiden, Work: func(s Shape) int { return s.Rows },
 		},
 		Kernel{
-			Symbol: "chiplm_pie_block_dot", File: "block_dot.S", About: "bound of a row of the head",
-			Shapes: []Shape{{Columns: 32, Bits: 4}}, Any: func(*rand.Rand) Shape { return Shape{Columns: 32, Bits: 4} },
-			Make: makeBlockDot, Work: func(s Shape) int { return s.Columns }, Returns: true,
+			Symbol: "chiplm_pie_bounds", File: "bounds.S", About: "bounds of rows of the head",
+			Shapes: []Shape{{Rows: 16, Columns: 32, Bits: 4}, {Rows: 1, Columns: 32, Bits: 4}},
+			Any:    func(r *rand.Rand) Shape { return Shape{Rows: 1 + r.IntN(40), Columns: 32, Bits: 4} },
+			Make:   makeBounds, Work: func(s Shape) int { return s.Rows },
 		},
 	)
 }
@@ -361,13 +362,30 @@ func makeWiden(s Shape, v Values, r *rand.Rand) []Argument {
 	}
 }
 
-func makeBlockDot(s Shape, v Values, r *rand.Rand) []Argument {
-	block := make([]byte, 16)
-	packRow(block, s.Bits, s.Columns, v, r)
-	block[15] = byte(r.Uint32()) // any value, and -8 too
-	var lanes []byte
-	for i := range s.Columns {
-		lanes = binary.LittleEndian.AppendUint16(lanes, uint16(code(32767, i/2, v, r)))
+// makeBounds draws no infinite sums: infinity times 0, or less itself, would make NaNs, and which NaN is left open.
+func makeBounds(s Shape, v Values, r *rand.Rand) []Argument {
+	var blocks, level []byte
+	for range s.Rows {
+		block := make([]byte, 16)
+		packRow(block, s.Bits, s.Columns, v, r)
+		block[15] = byte(r.Uint32()) // any value, and -8 too
+		blocks = append(blocks, block...)
 	}
-	return []Argument{{Name: "block", Buffer: block, Access: Read}, {Name: "lanes", Buffer: lanes, Access: Read}}
+	for i := range s.Columns {
+		level = binary.LittleEndian.AppendUint16(level, uint16(code(32767, i/2, v, r)))
+	}
+	for range 4 {
+		x := inputScale(v, r)
+		if v == Huge { // sums up to 2^23 times it
+			x = uint32(140+r.IntN(50)) << 23
+		}
+		level = binary.LittleEndian.AppendUint32(level, x)
+	}
+	return []Argument{
+		read("blocks", blocks),
+		word("n", s.Rows),
+		{Name: "prior", Word: binary.LittleEndian.Uint32(floats(1, Random, r))},
+		read("level", level),
+		write("bounds", 8*s.Rows),
+	}
 }

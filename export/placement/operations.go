@@ -230,11 +230,12 @@ func (w *work) search() {
 			o.stream, o.cycles = p.ReadBytes, w.add(w.p.For(targets.Product, p.Bits, w.c.DModel, w.c.DModel), 1, 1, width, width, width*width)
 		case image.HeadBounds:
 			o.stream, o.cycles = p.ReadBytes, w.cycles(targets.Boxes, 1, clusters, 0)
-		case image.HeadBlocks0: // a cluster's blocks lie together
-			o.stream, o.cycles = p.ReadBytes, w.cycles(targets.Blocks, 1, h.Blocks[0], h.Blocks[0]*image.BlockLanes)
+		case image.HeadBlocks0: // a cluster's blocks lie together, and their bounds are a call
+			visited := clusters * h.Blocks[0] / float64(w.c.VocabSize)
+			o.stream, o.cycles = p.ReadBytes, w.cycles(targets.Blocks, visited, h.Blocks[0], h.Blocks[0]*image.BlockLanes)
 		case image.HeadBlocks1:
 			o.scatter(h.Blocks[1], float64(w.c.VocabSize), p.ReadBytes/max(h.Blocks[1], 1))
-			o.cycles = w.cycles(targets.Blocks, 1, h.Blocks[1], h.Blocks[1]*image.BlockLanes)
+			o.cycles = w.cycles(targets.Blocks, h.Blocks[1], h.Blocks[1], h.Blocks[1]*image.BlockLanes)
 		case image.HeadOrder:
 			o.scatter(h.Rows, float64(w.c.VocabSize), p.ReadBytes/max(h.Rows, 1))
 		}

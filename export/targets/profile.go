@@ -40,7 +40,7 @@ const (
 	Unpack   Work = "unpack"        // a row of a table to floats [rows; groups that share a scale; elements]
 	Means    Work = "means"         // a query and the means of clusters, and the choice of the best clusters [clusters; -; weights]
 	Boxes    Work = "boxes"         // bounds of clusters, and their order [clusters]
-	Blocks   Work = "blocks"        // bounds of rows [rows; -; codes]
+	Blocks   Work = "blocks"        // bounds of rows [rows; -; codes], a call for a cluster or for a row alone
 	Best     Work = "best"          // keeping the best tokens, and drawing one [logits that are computed one at a time; -; logits]
 )
 

@@ -6,7 +6,7 @@
 #include "kernels.h"
 #include "pie/pie.h"
 
-enum { ROWS = 128, COLUMNS = 128, LISTED = 32, TURNS = 5, WIDTH = 32, POSITIONS = 128, SOME = 64 };
+enum { ROWS = 128, COLUMNS = 128, LISTED = 32, TURNS = 5, WIDTH = 32, POSITIONS = 128, SOME = 64, BOUNDS = 16 };
 
 /* The engine's buffers, taken in pieces of which each starts at a multiple of 64. */
 typedef struct room {
@@ -42,6 +42,7 @@ typedef struct bench {
     float *out;     /* [COLUMNS] */
     uint8_t *marks; /* [COLUMNS] */
     uint32_t list[LISTED];
+    chiplm_level *level;
     volatile int32_t sink;
 } bench;
 
@@ -167,8 +168,8 @@ static void call_columns(bench *t) {
 
 static void call_scale(bench *t) { chiplm_pie_scale(t->out, ROWS, one); }
 
-static void call_block_dot(bench *t) {
-    t->sink = chiplm_pie_block_dot(t->codes, (const int16_t *)(const void *)t->product.x.codes);
+static void call_bounds(bench *t) {
+    chiplm_pie_bounds(t->codes, BOUNDS, one, t->level, (chiplm_bound *)(void *)t->out);
 }
 
 /* What decides the time of these are the bounds near the end. Weights go from 0.5 to exp(0.5 - 1), and never leave them. */
@@ -241,7 +242,7 @@ static void measure_pie(bench *t, room r) {
         {"chiplm_pie_rows2", call_rows2, ROWS, COLUMNS, 2, 64, 0},
         {"chiplm_pie_add_columns4", call_columns, ROWS, COLUMNS, 4, 0, LISTED},
         {"chiplm_pie_scale", call_scale, ROWS, 0, 0, 0, 0},
-        {"chiplm_pie_block_dot", call_block_dot, 1, 32, 4, 0, 0},
+        {"chiplm_pie_bounds", call_bounds, BOUNDS, 32, 4, 0, 0},
         {"chiplm_pie_exp", call_exp, 0, 0, 0, 0, POSITIONS},
         {"chiplm_pie_scores", call_scores, 0, WIDTH, 0, 0, POSITIONS},
         {"chiplm_pie_weigh", call_weigh, 0, 0, 0, 0, POSITIONS},
@@ -269,6 +270,7 @@ static void measure_pie(bench *t, room r) {
     t->work = take(&r, sizeof *t->work);
     t->weights = take(&r, POSITIONS * sizeof(float));
     t->out = take(&r, COLUMNS * sizeof(float));
+    t->level = take(&r, sizeof *t->level);
     t->marks = take(&r, COLUMNS);
     if (t->marks == NULL) {
         return;
@@ -280,6 +282,8 @@ static void measure_pie(bench *t, room r) {
         t->out[i] = 1.0f;
     }
     memset(t->codes, 0x31, ROWS * COLUMNS / 2 + 64);
+    memset(t->level->lanes, 0x31, sizeof t->level->lanes);
+    t->level->unit = t->level->norm = t->level->slack = t->level->scale = 0.01f;
     for (uint32_t i = 0; i < ROWS * COLUMNS / 32; i++) {
         t->scales[i] = 0.01f;
     }
