@@ -116,7 +116,7 @@ void board_generate(board *b, const board_request *r);
 /* Feeds ids and puts the k best tokens into b->order and b->logits; k 0: all logits into b->logits. */
 chiplm_status board_feed(board *b, const int32_t *ids, size_t n, uint32_t k);
 
-/* The k to ask board_feed for: 0 when reading all logits is as good. */
+/* The k to ask board_feed for: 0 where reading all logits is faster. */
 uint32_t board_best(const board *b, uint32_t temperature, uint32_t top_k);
 
 /* ------------------------------------------------------------------------------------------------------- compare.c */
