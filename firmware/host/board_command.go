@@ -184,6 +184,9 @@ operation, as one JSON object. Switched on, the profile costs some time itself.`
 		Example: `  chiplm board profile --prompt "Once upon a time" --tokens 200`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if s.Tokens < 2 || s.Tokens > line.MostTokens {
+				return usage.Errorf("--tokens %d is not between 2 and %d: the first token needs no pass through the weights, so one alone has no profile", s.Tokens, line.MostTokens)
+			}
 			return asked(cmd, name, func(ctx context.Context, c *line.Client) (answer json.RawMessage, err error) {
 				if err := c.SetProfiling(ctx, true); err != nil {
 					return nil, err
@@ -202,7 +205,7 @@ operation, as one JSON object. Switched on, the profile costs some time itself.`
 	}
 	addPort(c, &name)
 	c.Flags().StringVar(&prompt, "prompt", "Once upon a time", "what the board goes on from")
-	c.Flags().IntVar(&s.Tokens, "tokens", s.Tokens, "write at most so many tokens")
+	c.Flags().IntVar(&s.Tokens, "tokens", s.Tokens, "write at most so many tokens, 2 or more")
 	c.Flags().Bool("json", true, "print one JSON object, as always")
 	return c
 }

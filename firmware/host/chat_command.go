@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -23,10 +24,11 @@ func ChatCommand() *cobra.Command {
 		Short: "Let a board write, over its serial port",
 		Long: `Lets the model on a board go on from a prompt. The text comes as the board writes it, then a line
 with the time of the prompt and of a token. Without PROMPT, prompts are read line by line from a
-terminal; from a pipe or a file, all of it is one prompt.
+terminal; from a pipe or a file, all of it is one prompt, which must not be empty. An empty
+PROMPT lets the board begin a text by itself.
 
 The board encodes the prompt itself. With --ids this machine does, with the tokenizer of the image
-that --model names, which must be the one on the board. The same seed gives the same text, on the
+that --model names, whose hashes must be those of the one on the board. The same seed gives the same text, on the
 board and in chiplm sample. Ctrl-C stops an answer; once more, it ends the program.`,
 		Example: `  chiplm chat "Once upon a time"
   chiplm chat --port /dev/ttyACM0 --temperature 0 --tokens 50 "The frog"
@@ -36,8 +38,11 @@ board and in chiplm sample. Ctrl-C stops an answer; once more, it ends the progr
 			if !(how.Temperature >= 0 && how.Temperature <= 100) { // also refuses NaN
 				return usage.Errorf("--temperature %g is not between 0 and 100", how.Temperature)
 			}
-			if how.Tokens < 1 || how.TopK < 0 {
-				return usage.Errorf("--tokens must be 1 or more, and --top-k 0 (all tokens) or more")
+			if how.Tokens < 1 || how.Tokens > line.MostTokens {
+				return usage.Errorf("--tokens %d is not between 1 and %d", how.Tokens, line.MostTokens)
+			}
+			if how.TopK < 0 || how.TopK > math.MaxInt32 {
+				return usage.Errorf("--top-k %d is not between 0 (all tokens) and %d", how.TopK, math.MaxInt32)
 			}
 			if ids != (model != "") {
 				return usage.Errorf("--ids and --model belong together: the tokenizer is that of the image")
@@ -59,6 +64,9 @@ board and in chiplm sample. Ctrl-C stops an answer; once more, it ends the progr
 				if prompt, err = readPrompt(in); err != nil {
 					return err
 				}
+				if prompt == "" {
+					return usage.Errorf("standard input holds no prompt: give one, there or as an argument; an empty argument (\"\") lets the board begin a text by itself")
+				}
 			}
 			c := &chat{how: how, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
 			if ids {
@@ -74,6 +82,11 @@ board and in chiplm sample. Ctrl-C stops an answer; once more, it ends the progr
 				return err
 			}
 			defer c.client.Close()
+			if ids {
+				if err := sameModel(cmd.Context(), c.client, c.model, model); err != nil {
+					return onPort(c.port, err)
+				}
+			}
 			c.stops = newInterrupts(cmd.Context())
 			defer c.stops.end()
 			switch {

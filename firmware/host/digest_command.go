@@ -72,6 +72,13 @@ is 1 if any of them differs.`,
 				return err
 			}
 			defer client.Close()
+			m, err := modelOf(cmd.Context(), client)
+			if err == nil && m != nil {
+				err = withinContext(r.Tokens, m.Context)
+			}
+			if err != nil {
+				return onPort(found, err)
+			}
 			r.Port, r.Board = found, nil
 			for _, m := range which {
 				d, err := client.Digest(cmd.Context(), r.Tokens, m)
@@ -94,7 +101,7 @@ is 1 if any of them differs.`,
 	}
 	addPort(c, &name)
 	c.Flags().StringVar(&model, "model", "", "image on the board (or an export folder), to compare with")
-	c.Flags().IntVar(&r.Tokens, "tokens", r.Tokens, "of the run")
+	c.Flags().IntVar(&r.Tokens, "tokens", r.Tokens, "length of the run, at most the context of the model")
 	c.Flags().StringVar(&mode, "mode", "all", "both (cores), one, plain (C), or all three")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c

@@ -55,6 +55,9 @@ func (p *Plan) Model() *Part { return &p.Parts[len(p.Parts)-1] }
 // NewPlan decides what goes where and checks all of it. It writes nothing. Errors wrap [ErrFit], [ErrDamaged],
 // [parts.ErrChip], [parts.ErrFirmware], [parts.ErrTable], [export.ErrFolder] or those of package image.
 func NewPlan(opt Options) (*Plan, error) {
+	if err := export.Exported(opt.Path); err != nil {
+		return nil, err
+	}
 	info, err := os.Stat(opt.Path)
 	if err != nil {
 		return nil, fmt.Errorf("an export folder or an image is wanted: %w", err)

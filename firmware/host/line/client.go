@@ -16,6 +16,9 @@ const Version = 1
 // MostLine is the length of the longest request, in bytes without its end.
 const MostLine = 4096
 
+// MostTokens is how many tokens a request may ask for.
+const MostTokens = 1_000_000
+
 // Options of a client.
 type Options struct {
 	// Patience is how long a board may be silent within an answer; 0 is 30 seconds: reading a long prompt takes some.

@@ -3,6 +3,9 @@ package tinymodel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -61,12 +64,17 @@ func write(dir, target string, fw *parts.Firmware, sets []string) error {
 	w := arch.InitWeights(c, 1)
 	rng := rand.New(rand.NewPCG(2, 3))
 	ck := &checkpoints.Checkpoint{Config: c, Tokenizer: tok.JSON(), Tensors: map[string][]float32{}}
+	sum := sha256.New()
 	for i, x := range w.Tensors {
 		for j := range w.Data[i] {
 			w.Data[i][j] += 0.4 * (rng.Float32() - 0.5) // the zeros that training starts from would hide faults
 		}
 		ck.Tensors[x.Name] = w.Data[i]
+		if err := binary.Write(sum, binary.LittleEndian, w.Data[i]); err != nil {
+			return err
+		}
 	}
+	ck.ModelSHA256 = hex.EncodeToString(sum.Sum(nil)) // models that differ have hashes that do
 	chip, err := targets.Load(target)
 	if err != nil {
 		return err

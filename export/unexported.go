@@ -1,0 +1,33 @@
+package export
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/chiplm/chiplm/checkpoints"
+)
+
+// ErrUnexported is wrapped where an export is wanted and a run or a checkpoint is named.
+var ErrUnexported = errors.New("export it first")
+
+// Exported checks that a path is not one of a run or a checkpoint, of which no board and no flashing program reads anything.
+// A path that is nowhere may be the name of a run under [checkpoints.DefaultRoot]. It says nothing about what else the path is.
+func Exported(path string) error {
+	if _, err := os.Stat(filepath.Join(path, ImageFile)); path == "" || err == nil {
+		return nil
+	}
+	kind := checkpoints.Kind(path)
+	if _, err := os.Stat(path); kind == "" && err != nil && filepath.IsLocal(path) {
+		kind = checkpoints.Kind(filepath.Join(checkpoints.DefaultRoot, path))
+	}
+	if kind == "" {
+		return nil
+	}
+	name := path
+	if filepath.Base(path) == checkpoints.ModelFile {
+		name = filepath.Dir(path)
+	}
+	return fmt.Errorf("%s is a %s; %w: chiplm export %s --target esp32s3", path, kind, ErrUnexported, name)
+}
