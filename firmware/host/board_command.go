@@ -60,7 +60,7 @@ until it is interrupted; clients may come and go.`,
 	c.Flags().Int64Var(&opt.SRAM, "sram", 0, "bytes of SRAM that its firmware may take (default: those of the chip)")
 	c.Flags().Int64Var(&opt.PSRAM, "psram", 0, "bytes of PSRAM (default: those of the chip)")
 	c.Flags().BoolVar(&without, "no-psram", false, "a board without PSRAM")
-	c.Flags().StringVar(&opt.Link, "link", "", "make this symbolic link to its port, and remove it in the end")
+	c.Flags().StringVar(&opt.Link, "link", "", "make this symbolic link to its port, and remove it in the end; a link to a board that runs stays")
 	c.AddCommand(infoCommand(), digestCommand(), benchmarkCommand(), profileCommand())
 	return c
 }

@@ -124,7 +124,7 @@ func (c *chat) figures(a *Answer) error {
 		return err
 	}
 	if a.Lost > 0 {
-		_, err := fmt.Fprintf(c.errs, "note: %d tokens did not arrive, so the text has holes: the board drops what is not read in time\n", a.Lost)
+		_, err := fmt.Fprintf(c.errs, "note: %d tokens did not arrive, so the text has holes: the board drops what is not read in time, and other programs that read this port take what they get\n", a.Lost)
 		return err
 	}
 	return nil

@@ -16,8 +16,8 @@ import (
 const Baud = 115200
 
 var (
-	// ErrBusy occurs when another program has the port open.
-	ErrBusy = errors.New("busy")
+	// ErrBusy occurs when another program has the port open, or has locked it.
+	ErrBusy = errors.New("in use by another program")
 
 	// ErrPermission occurs when the user may not open the port.
 	ErrPermission = errors.New("permission denied")
@@ -32,7 +32,8 @@ var (
 	ErrMany = errors.New("several boards")
 )
 
-// Open opens a port by its name, such as /dev/ttyACM0, or that of a pseudo-terminal. Errors wrap those of this package
+// Open opens a port by its name, such as /dev/ttyACM0, or that of a pseudo-terminal, and locks it until it is closed, so that
+// no two programs take bytes from each other. Errors wrap those of this package
 // and say what to do.
 func Open(name string) (io.ReadWriteCloser, error) {
 	if runtime.GOOS != "windows" {
@@ -55,7 +56,9 @@ func Open(name string) (io.ReadWriteCloser, error) {
 }
 
 func openSerial(name string) (io.ReadWriteCloser, error) {
-	return serial.Open(name, &serial.Mode{BaudRate: Baud})
+	return openLocked(name, func(name string) (io.ReadWriteCloser, error) {
+		return serial.Open(name, &serial.Mode{BaudRate: Baud}) // asks the system, too, to open it for nobody else
+	})
 }
 
 // explain says what was wrong with a port and what helps.
@@ -66,7 +69,7 @@ func explain(name string, err error) error {
 	}
 	switch {
 	case code == serial.PortBusy || errors.Is(err, syscall.EBUSY):
-		return fmt.Errorf("%s is %w: another program has it open, such as a monitor; end that first", name, ErrBusy)
+		return fmt.Errorf("port %s is %w, such as another chiplm chat or a monitor: end that first", name, ErrBusy)
 	case code == serial.PermissionDenied || errors.Is(err, fs.ErrPermission):
 		help := "open it as a user who may use serial ports"
 		if runtime.GOOS == "linux" {

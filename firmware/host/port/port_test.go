@@ -1,10 +1,12 @@
 package port
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -125,7 +127,7 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		kind error
 		want string
 	}{
-		{syscall.EBUSY, ErrBusy, "another program"},
+		{syscall.EBUSY, ErrBusy, "in use by another program"},
 		{syscall.EACCES, ErrPermission, "dialout"},
 		{syscall.ENXIO, ErrNone, "plug"},
 		{syscall.ENOTTY, ErrKind, "not a serial port"},
@@ -160,4 +162,62 @@ func TestChoice(t *testing.T) {
 	if _, err := List(); err != nil {
 		t.Errorf("listing what is here: %v", err)
 	}
+}
+
+// A port is one program's until that closes it, or ends in any way; another is told so, and takes no byte from it.
+func TestOneClientAtATime(t *testing.T) {
+	if name := os.Getenv("CHIPLM_TEST_PORT"); name != "" { // the program that is killed
+		p, err := Open(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Write([]byte("open\n")); err != nil {
+			t.Fatal(err)
+		}
+		_, _ = p.Read(make([]byte, 1))
+		t.Fatal("the port ended")
+	}
+	for name, open := range ways {
+		t.Run(name, func(t *testing.T) {
+			_, path := terminal(t)
+			p, err := open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if q, err := Open(path); !errors.Is(explain(path, err), ErrBusy) {
+				t.Errorf("a second client: %v", err)
+				if err == nil {
+					q.Close()
+				}
+			}
+			if err := p.Close(); err != nil {
+				t.Error(err)
+			}
+			if p, err = open(path); err != nil {
+				t.Fatalf("after the first has closed it: %v", err)
+			}
+			p.Close()
+		})
+	}
+	master, path := terminal(t)
+	c := exec.Command(os.Args[0], "-test.run=^TestOneClientAtATime$")
+	c.Env = append(os.Environ(), "CHIPLM_TEST_PORT="+path)
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if said, err := bufio.NewReader(master).ReadString('\n'); err != nil || said != "open\n" {
+		t.Errorf("%q, %v", said, err)
+	}
+	if _, err := Open(path); !errors.Is(err, ErrBusy) {
+		t.Errorf("beside another program: %v", err)
+	}
+	if err := c.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait() // it says that it was killed
+	p, err := Open(path)
+	if err != nil {
+		t.Fatalf("after a program was killed: %v", err)
+	}
+	p.Close()
 }

@@ -19,11 +19,16 @@ func isPseudo(name string) bool {
 	return err == nil && pseudo.MatchString(at)
 }
 
-// openPseudo opens a pseudo-terminal, raw. It is not taken for one program alone, as a port is: the system would keep it
-// so for as long as the other end is open, and a program that was killed would lock out all that come after.
+// openPseudo opens a pseudo-terminal, raw, and locks it. The system is not asked to open it for nobody else, as with a port:
+// it would keep to that for as long as the other end is open, and a program that was killed would lock out all that come
+// after.
 func openPseudo(name string) (io.ReadWriteCloser, error) {
 	f, err := os.OpenFile(name, os.O_RDWR|syscall.O_NOCTTY, 0)
 	if err != nil {
+		return nil, err
+	}
+	if err := lock(f); err != nil {
+		f.Close()
 		return nil, err
 	}
 	conn, err := f.SyscallConn()

@@ -4,10 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
 	"sync"
 
 	"github.com/creack/pty"
@@ -20,7 +16,7 @@ import (
 type Options struct {
 	Model       string // path of an image; "": a board without a model
 	SRAM, PSRAM int64  // bytes that the firmware may take; 0: those of an ESP32-S3-N16R8; a negative PSRAM: a board without
-	Link        string // path of a symbolic link to the port, made anew and removed in the end; "": none
+	Link        string // path of a symbolic link to the port, removed in the end; "": none
 }
 
 // Board is a virtual board that runs.
@@ -33,7 +29,7 @@ type Board struct {
 	closing sync.Once
 }
 
-// Start starts a virtual board. A model that it cannot run is not an error here: the board says so to its clients, as a
+// Start starts a virtual board. It fails where the link that is asked for is already another's ([ErrLink]). A model that it cannot run is not an error here: the board says so to its clients, as a
 // real one would.
 func Start(opt Options) (*Board, error) {
 	master, slave, err := pty.Open()
@@ -56,6 +52,7 @@ func Start(opt Options) (*Board, error) {
 	go func() {
 		defer close(b.done)
 		defer master.Close()
+		defer b.removeLink() // before another terminal can have the name of the port
 		fd := master.Fd()
 		if err := board.Run(ctx, board.Options{Model: opt.Model, SRAM: opt.SRAM, PSRAM: opt.PSRAM, In: fd, Out: fd}); !errors.Is(err, context.Canceled) {
 			b.err = err
@@ -75,33 +72,6 @@ func (b *Board) Close() error {
 	b.closing.Do(func() {
 		b.cancel()
 		<-b.done
-		if b.link != "" {
-			if at, err := os.Readlink(b.link); err == nil && at == b.port {
-				os.Remove(b.link)
-			}
-		}
 	})
 	return b.err
-}
-
-// makeLink makes a symbolic link to the port. An older link to a terminal is replaced; nothing else is.
-func (b *Board) makeLink(path string) error {
-	at, err := os.Readlink(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
-		return fmt.Errorf("%s exists and is no link: choose another path with --link", path)
-	case !strings.HasPrefix(at, "/dev/"):
-		return fmt.Errorf("%s is a link to %s, which is no port: choose another path with --link", path, at)
-	}
-	tmp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
-	if err := os.Symlink(b.port, tmp); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		os.Remove(tmp)
-		return err
-	}
-	b.link = path
-	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -338,7 +339,10 @@ func TestClientsComeAndGo(t *testing.T) {
 		if n != 3+round || !errors.Is(err, line.ErrClosed) {
 			t.Fatalf("round %d: the answer ended after %d tokens: %v", round, n, err)
 		}
-		deaf := open(t, b.Port())
+		deaf, err := os.OpenFile(b.Port(), os.O_RDWR|syscall.O_NOCTTY, 0) // as programs do that know of no lock
+		if err != nil {
+			t.Fatal(err)
+		}
 		if _, err := io.WriteString(deaf, "\nS 1000 0 0 1 Once\nI\nI\nS 1000 0 0 1 Once\n"); err != nil {
 			t.Fatal(err)
 		}
@@ -542,5 +546,58 @@ func TestLink(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 3 {
 		t.Errorf("left: %v", entries)
+	}
+	if second, err := Start(Options{Link: stale}); !errors.Is(err, ErrLink) || !strings.Contains(err.Error(), b.Port()) {
+		t.Errorf("a second board took the link: %v", err)
+		if err == nil {
+			second.Close()
+		}
+	}
+	if at, err := os.Readlink(stale); err != nil || at != b.Port() {
+		t.Errorf("%s, %v after a second board, want %s", at, err, b.Port())
+	}
+	client(t, stale).Close() // it was not disturbed
+	if err := os.Remove(stale); err != nil {
+		t.Fatal(err)
+	}
+	other := start(t, Options{Link: stale})
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if at, err := os.Readlink(stale); err != nil || at != other.Port() {
+		t.Errorf("%s, %v after the first board has ended, want %s", at, err, other.Port())
+	}
+}
+
+// Of boards that want one link at the same time one gets it.
+func TestOneBoardGetsALink(t *testing.T) {
+	link := filepath.Join(t.TempDir(), "board")
+	type result struct {
+		b   *Board
+		err error
+	}
+	results := make(chan result)
+	for range 8 {
+		go func() {
+			b, err := Start(Options{Link: link})
+			results <- result{b, err}
+		}()
+	}
+	var got []*Board
+	for range 8 {
+		switch r := <-results; {
+		case r.err == nil:
+			got = append(got, r.b)
+		case !errors.Is(r.err, ErrLink):
+			t.Error(r.err)
+		}
+	}
+	if at, err := os.Readlink(link); err != nil || len(got) != 1 || at != got[0].Port() {
+		t.Errorf("%d boards, link %s, %v", len(got), at, err)
+	}
+	for _, b := range got {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
