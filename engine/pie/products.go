@@ -69,7 +69,7 @@ func products() []Kernel {
 			Shapes: []Shape{{Rows: 128, Columns: 320, Bits: 4, Listed: 13}, {Rows: 128, Columns: 320, Bits: 4, Listed: 32}},
 			Any: func(r *rand.Rand) Shape {
 				s := Shape{Rows: 1 + r.IntN([]int{200, 200, 200, 700}[r.IntN(4)]), Columns: 1 + r.IntN(100), Bits: 4}
-				s.Listed = 1 + r.IntN(min(s.Columns, listedColumns))
+				s.Listed = 1 + r.IntN(min(s.Columns, ListedColumns))
 				return s
 			},
 			Make: makeColumns, Work: func(s Shape) int { return s.Listed * s.Rows },
@@ -79,7 +79,7 @@ func products() []Kernel {
 			Shapes: []Shape{{Rows: 128, Columns: 320, Bits: 4, Listed: 13}, {Rows: 128, Columns: 320, Bits: 4, Listed: 32}},
 			Any: func(r *rand.Rand) Shape {
 				s := Shape{Rows: 32 * (1 + r.IntN(5)), Columns: 1 + r.IntN(100), Bits: 4}
-				s.Listed = 1 + r.IntN(min(s.Columns, listedColumns))
+				s.Listed = 1 + r.IntN(min(s.Columns, ListedColumns))
 				return s
 			},
 			Make: makeAddColumns, Work: func(s Shape) int { return s.Listed * s.Rows },
@@ -247,11 +247,11 @@ func makeListedRows(s Shape, v Values, r *rand.Rand) []Argument {
 	return args
 }
 
-// What CHIPLM_PIE_COLUMNS and CHIPLM_PIE_COLUMNS_SCRATCH are in pie.h.
-const (
-	listedColumns  = 32
-	columnsScratch = 736
-)
+// ListedColumns is how many columns a call of a transposed product takes: CHIPLM_PIE_COLUMNS in pie.h.
+const ListedColumns = 32
+
+// columnsScratch is CHIPLM_PIE_COLUMNS_SCRATCH in pie.h.
+const columnsScratch = 736
 
 func makeColumns(s Shape, v Values, r *rand.Rand) []Argument {
 	blocks := s.blocks(s.Rows)

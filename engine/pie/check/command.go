@@ -1,6 +1,7 @@
 package check
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -27,8 +28,8 @@ The kernels are assembly, engine/pie/*.S, which the firmware builds. An interpre
 very files, traps what no kernel may do, and counts cycles by a model of the processor. A twin of
 each kernel in plain C must give the same bytes.`,
 		Example: `  chiplm pie run
-  chiplm pie trace chiplm_pie_exp --n 4
-  chiplm pie mutate --kernel chiplm_pie_exp`,
+  chiplm pie trace exp --n 4
+  chiplm pie mutate --kernel exp`,
 	}
 	c.AddCommand(runCommand(), listCommand(), traceCommand(), mutateCommand())
 	return c
@@ -76,12 +77,18 @@ func Rows(ctx context.Context, kernels []pie.Kernel) ([]Row, error) {
 	return rows, nil
 }
 
+// prefix is what the symbols of all kernels begin with. Tables leave it out, and so may users.
+const prefix = "chiplm_pie_"
+
 // chosen are the kernels that a flag names, or all.
 func chosen(name string) ([]pie.Kernel, error) {
 	if name == "" {
 		return pie.Kernels(), nil
 	}
-	k, err := cycles.Find(name)
+	k, err := cycles.Find(prefix + short(name))
+	if err != nil {
+		k, err = cycles.Find(name) // so that the error has the name as it was given
+	}
 	if err != nil {
 		return nil, usage.Errorf("%w", err)
 	}
@@ -90,7 +97,7 @@ func chosen(name string) ([]pie.Kernel, error) {
 
 // kernelFlag adds --kernel.
 func kernelFlag(c *cobra.Command, name *string) {
-	c.Flags().StringVar(name, "kernel", "", "one kernel, by its C `NAME`")
+	c.Flags().StringVar(name, "kernel", "", "one kernel, by its `NAME`, with or without "+prefix)
 	if err := c.RegisterFlagCompletionFunc("kernel", completeKernels); err != nil {
 		panic(err) // the flag does not exist: a mistake in this program
 	}
@@ -99,7 +106,7 @@ func kernelFlag(c *cobra.Command, name *string) {
 func completeKernels(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	var names []string
 	for _, k := range pie.Kernels() {
-		names = append(names, k.Symbol)
+		names = append(names, k.Symbol, short(k.Symbol))
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
@@ -112,10 +119,11 @@ func runCommand() *cobra.Command {
 		Short: "Run each kernel on the reference model's shapes, count cycles, compare with its twin",
 		Long: `Run each kernel in the interpreter on the shapes of the reference model, run its twin in C on the
 same case, and compare every byte. Cycles are those of the interpreter's model for data in internal
-memory; "per weight" divides them by the weights, or values, that the case has. Stalls are cycles
-in which no instruction starts. The exit status is 1 if a kernel and its twin differ.`,
+memory; "each" divides them by the weights, or values, that the case has. Stalls are cycles in
+which no instruction starts. docs/pie.md has the whole table. The exit status is 1 if a kernel and
+its twin differ.`,
 		Example: `  chiplm pie run
-  chiplm pie run --kernel chiplm_pie_rows4_c128g64 --json`,
+  chiplm pie run --kernel rows4_c128g64 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			kernels, err := chosen(kernel)
@@ -161,13 +169,14 @@ func firstError(rows []Row) string {
 }
 
 func printRows(out io.Writer, rows []Row) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	// The first columns are names: on the left, so padded by hand.
 	name, shape := len("kernel"), len("shape")
 	for _, r := range rows {
 		name, shape = max(name, len(short(r.Kernel))), max(shape, len(About(r.Shape)))
 	}
-	fmt.Fprintf(w, "%-*s  %-*s\tgroup\tper weight\tcycles\tinstructions\tstalls\tresult\t\n", name, "kernel", shape, "shape")
+	fmt.Fprintf(w, "%-*s  %-*s\tgroup\teach\tcycles\tinstructions\tstalls\tresult\t\n", name, "kernel", shape, "shape")
 	for _, r := range rows {
 		result := "equal"
 		if !r.Equal {
@@ -183,23 +192,28 @@ func printRows(out io.Writer, rows []Row) error {
 		fmt.Fprintf(w, "%-*s  %-*s\t%s\t%.3f\t%d\t%d\t%d\t%s\t\n", name, short(r.Kernel), shape, About(r.Shape), group, r.CyclesPerValue,
 			r.Cycles, r.Instructions, r.StallCycles, result)
 	}
-	return w.Flush()
+	w.Flush() // into memory, which takes everything
+	for line := range bytes.Lines(b.Bytes()) {
+		if _, err := out.Write(bytes.TrimPrefix(line, []byte("  "))); err != nil { // the space before the first column
+			return err
+		}
+	}
+	return nil
 }
 
 // short leaves out what all kernels' names begin with.
-func short(symbol string) string { return strings.TrimPrefix(symbol, "chiplm_pie_") }
+func short(symbol string) string { return strings.TrimPrefix(symbol, prefix) }
 
 // About writes a shape for tables, such as "128 x 128, 4 bits".
 func About(s pie.Shape) string {
 	var parts []string
 	switch {
-	case s.Rows > 0:
+	case s.Rows > 0 && s.Columns > 0:
 		parts = append(parts, fmt.Sprintf("%d x %d", s.Rows, s.Columns))
-	case s.Columns > 0:
-		parts = append(parts, fmt.Sprint(s.Columns))
-	}
-	if s.N > 0 {
-		parts = append(parts, fmt.Sprintf("n %d", s.N))
+	case s.N > 0 && s.Columns > 0:
+		parts = append(parts, fmt.Sprintf("%d positions of %d", s.N, s.Columns))
+	default: // a vector
+		parts = append(parts, fmt.Sprintf("%d values", max(s.Rows, s.Columns, s.N)))
 	}
 	if s.Bits > 0 {
 		parts = append(parts, fmt.Sprintf("%d bits", s.Bits))

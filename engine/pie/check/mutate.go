@@ -16,9 +16,10 @@ import (
 
 // Mutation says how faults are put in.
 type Mutation struct {
-	Cases int    // of each kernel, beside the edge cases
-	Every int    // one in so many faults is tried
-	Seed  uint64 // of the cases, and of the choice of faults
+	Cases  int    // of each kernel, beside the edge cases
+	Every  int    // one in so many faults is tried
+	Seed   uint64 // of the cases, and of the choice of faults
+	Kernel string // faults are put into the instructions of this symbol alone; empty: into the whole file
 }
 
 // Survivor is a fault that no case showed.
@@ -34,6 +35,7 @@ type Survivor struct {
 // Mutated is what became of the faults in a file.
 type Mutated struct {
 	File      string     `json:"file"`
+	Kernel    string     `json:"kernel,omitempty"` // the faults were put into it alone
 	Tried     int        `json:"tried"`
 	Refused   int        `json:"refused"` // the assembler does not take it: not among those tried
 	Caught    int        `json:"caught"`
@@ -91,9 +93,18 @@ func mutate(ctx context.Context, file string, kernels []pie.Kernel, folder fs.FS
 			return nil, err
 		}
 	}
-	out := &Mutated{File: file, Survivors: []Survivor{}}
+	from, to := 0, len(p.Instructions())
+	if m.Kernel != "" {
+		if from, to = p.Range(m.Kernel); from == to {
+			return nil, fmt.Errorf("%s has no function %s", file, m.Kernel)
+		}
+	}
+	out := &Mutated{File: file, Kernel: m.Kernel, Survivors: []Survivor{}}
 	choice := rand.New(rand.NewPCG(m.Seed, 1))
 	for i, was := range p.Instructions() {
+		if i < from || i >= to {
+			continue
+		}
 		for _, fault := range was.Faults() {
 			if m.Every > 1 && choice.IntN(m.Every) != 0 {
 				continue

@@ -21,8 +21,9 @@ func mutateCommand() *cobra.Command {
 register, an immediate one step away. Each is run on edge cases and random ones until a case shows
 it: other bytes than the twin's, a trap, or no end. Those that no case shows are listed; a reason
 beside one says why it changes nothing, from engine/pie/check/survivors.txt. The exit status is 1 if
-one has no reason. All faults of all kernels take minutes.`,
-		Example: `  chiplm pie mutate --kernel chiplm_pie_exp
+one has no reason. All faults of all kernels take minutes. With --kernel, faults are put into the
+instructions of that kernel alone, which are those from its label to the next kernel of the file.`,
+		Example: `  chiplm pie mutate --kernel exp
   chiplm pie mutate --every 20 --json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,6 +37,9 @@ one has no reason. All faults of all kernels take minutes.`,
 			reasons, err := KnownReasons()
 			if err != nil {
 				return err
+			}
+			if kernel != "" {
+				m.Kernel = kernels[0].Symbol
 			}
 			all := []*Mutated{}
 			for _, file := range Files(kernels) {
@@ -87,7 +91,11 @@ one has no reason. All faults of all kernels take minutes.`,
 }
 
 func printMutated(w io.Writer, r *Mutated) error {
-	if _, err := fmt.Fprintf(w, "%s: %d of %d faults found\n", r.File, r.Caught, r.Tried); err != nil {
+	where := r.File
+	if r.Kernel != "" {
+		where += ", " + short(r.Kernel)
+	}
+	if _, err := fmt.Fprintf(w, "%s: %d of %d faults found\n", where, r.Caught, r.Tried); err != nil {
 		return err
 	}
 	for _, s := range r.Survivors {

@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +19,11 @@ func traceCommand() *cobra.Command {
 		Use:   "trace KERNEL",
 		Short: "Show a kernel's instructions as they run, with cycles and stalls",
 		Long: `Run a kernel on one case with random values and print each instruction when it starts: the cycle,
-the cycles it waited for a result, the line of the file, the instruction. Without flags the case has
-the kernel's first shape of the reference model; a flag changes one of its sizes.`,
-		Example: `  chiplm pie trace chiplm_pie_exp --n 4
-  chiplm pie trace chiplm_pie_rows4_c128g64 --rows 2`,
+the cycles that it waited, the line of the file, the instruction. Cycles begin with the call of the
+kernel, which takes 3, so the first instruction starts at 3. Without flags the case has the
+kernel's first shape of the reference model; a flag changes one of the sizes that the kernel has.`,
+		Example: `  chiplm pie trace exp --n 4
+  chiplm pie trace rows4_c128g64 --rows 2`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeKernels,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -34,20 +36,29 @@ the kernel's first shape of the reference model; a flag changes one of its sizes
 			if len(k.Shapes) > 0 {
 				shape = k.Shapes[0]
 			}
-			for flag, sizes := range map[string][2]*int{"rows": {&shape.Rows, &s.Rows}, "columns": {&shape.Columns, &s.Columns},
-				"group": {&shape.Group, &s.Group}, "listed": {&shape.Listed, &s.Listed}, "n": {&shape.N, &s.N}} {
-				if cmd.Flags().Changed(flag) {
-					if *sizes[1] < 0 {
-						return usage.Errorf("--%s %d: wants a size, 0 or more", flag, *sizes[1])
-					}
-					*sizes[0] = *sizes[1]
+			for _, x := range sizes() {
+				if !cmd.Flags().Changed(x.flag) {
+					continue
 				}
+				if err := allowed(k, x, *x.of(&s)); err != nil {
+					return err
+				}
+				*x.of(&shape) = *x.of(&s)
+			}
+			if err := together(k, shape); err != nil {
+				return err
+			}
+			if first < 0 {
+				return usage.Errorf("--first %d: wants 0 or more", first)
 			}
 			r, err := cycles.New(k, pie.Files)
 			if err != nil {
 				return err
 			}
 			out := cmd.OutOrStdout()
+			if _, err := fmt.Fprintln(out, "  cycle wait  file:line\tinstruction"); err != nil {
+				return err
+			}
 			count := 0
 			r.Machine.Trace = func(step sim.Step) {
 				if count++; first > 0 && count > first {
@@ -63,7 +74,8 @@ the kernel's first shape of the reference model; a flag changes one of its sizes
 			if err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(out, "%s, %s: %d cycles, %d instructions; stalls: %+v\n", k.Symbol, About(shape), res.Cycles, res.Instructions, res.Stalls)
+			_, err = fmt.Fprintf(out, "%s, %s: %d cycles, %d instructions; %s\n",
+				k.Symbol, About(shape), res.Cycles, res.Instructions, waits(res.Stalls))
 			return err
 		},
 	}
@@ -74,4 +86,22 @@ the kernel's first shape of the reference model; a flag changes one of its sizes
 	c.Flags().IntVar(&s.N, "n", 0, "positions, or vectors")
 	c.Flags().IntVar(&first, "first", 0, "stop printing after so many instructions; 0: never")
 	return c
+}
+
+// waits writes stalls by what was waited for.
+func waits(s sim.Stalls) string {
+	var parts []string
+	for _, x := range []struct {
+		what string
+		n    uint64
+	}{{"vectors", s.Vector}, {"accumulators", s.Accumulator}, {"words", s.Word}, {"floats", s.Float}, {"stores", s.Store},
+		{"branches", s.Branch}, {"loops", s.Loop}} {
+		if x.n > 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", x.what, x.n))
+		}
+	}
+	if len(parts) == 0 {
+		return "no stalls"
+	}
+	return fmt.Sprintf("%d stalls: %s", s.Total(), strings.Join(parts, ", "))
 }

@@ -63,6 +63,22 @@ type Program struct {
 // Functions are the global symbols.
 func (p *Program) Functions() []string { return slices.Clone(p.globals) }
 
+// Range is where a function's instructions are among [Program.Instructions]: from its label to that of the next function of
+// the file. Without such a function both are 0.
+func (p *Program) Range(function string) (from, to int) {
+	start, ok := p.labels[function]
+	if !ok || !slices.Contains(p.globals, function) {
+		return 0, 0
+	}
+	from, to = int(start), len(p.source)
+	for _, other := range p.globals {
+		if at := int(p.labels[other]); at > from {
+			to = min(to, at)
+		}
+	}
+	return from, to
+}
+
 // Instructions are all instructions after macro expansion, in order.
 func (p *Program) Instructions() []Instruction { return slices.Clone(p.source) }
 
