@@ -9,10 +9,12 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data/usage"
@@ -114,10 +116,31 @@ exactly as the chip will compute it (eval bpb), written into an image with its m
 	root.AddCommand(commands()...)
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 100 "))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usage.Errorf("%w; see %s --help", err, cmd.CommandPath())
+		return usage.Errorf("%w; see %s --help", plainFlagError(err), cmd.CommandPath())
 	})
 	markUsageErrors(root)
 	return root
+}
+
+// plainFlagError says what a flag wants, where the error of a number speaks of the function that read it.
+func plainFlagError(err error) error {
+	var flag *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &flag) || !errors.As(err, &number) {
+		return err
+	}
+	wants := "a number"
+	switch kind := flag.GetFlag().Value.Type(); {
+	case errors.Is(number, strconv.ErrRange):
+		wants = "a number that is not so large"
+	case kind == "bool":
+		wants = "true or false"
+	case strings.HasPrefix(kind, "uint"):
+		wants = "a whole number, 0 or more"
+	case strings.HasPrefix(kind, "int"):
+		wants = "a whole number"
+	}
+	return fmt.Errorf("--%s %q: wants %s", flag.GetFlag().Name, flag.GetValue(), wants)
 }
 
 // markUsageErrors lets every command report wrong arguments as a usage error, with a hint where to look. A command

@@ -61,6 +61,23 @@ func TestExitCodes(t *testing.T) {
 }
 
 // A path that the environment names wrongly is refused, not passed over.
+// What a flag wants is said in words, without the functions that read it.
+func TestFlagErrors(t *testing.T) {
+	for line, want := range map[string]string{
+		"cost --head-rows 20%":                    `--head-rows "20%": wants a number;`,
+		"pie trace exp --n many":                  `--n "many": wants a whole number;`,
+		"pie mutate --seed -1":                    `--seed "-1": wants a whole number, 0 or more;`,
+		"pie mutate --every 1e99":                 `--every "1e99": wants a whole number;`,
+		"pie run --json=perhaps":                  `--json "perhaps": wants true or false;`,
+		"pie trace exp --n 999999999999999999999": `wants a number that is not so large;`,
+	} {
+		code, _, stderr := runLine(t, context.Background(), strings.Fields(line)...)
+		if code != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "strconv") {
+			t.Errorf("chiplm %s: %d, %s", line, code, stderr)
+		}
+	}
+}
+
 func TestUnknownPath(t *testing.T) {
 	t.Chdir(t.TempDir())
 	t.Setenv("CHIPLM_SIMD", "mmx")
