@@ -25,8 +25,8 @@ const (
 	LeastRows = 1024
 )
 
-// bestTokens is how many tokens searches look for where they are measured and proved: as many as chiplm sample chooses among.
-const bestTokens = 40
+// bestTokens is how many tokens searches look for where they are measured and proved.
+const bestTokens = placement.BestTokens
 
 // addClusters gives a model the tensors that let its head be read in part, and says what searches read of it. A head whose
 // values allow no bounds stays whole, which is a note, not an error; then the result is nil.

@@ -48,6 +48,9 @@ func (b *Built) study(ctx context.Context, head func() (*qat.Matrix, error), n i
 		return err
 	}
 	b.Measured.Head, err = b.addClusters(rows, n, own)
+	if b.Measured.Head != nil {
+		b.Measured.Head.Idle = !b.Target.Profile("").Reads.Searches(bestTokens)
+	}
 	return err
 }
 

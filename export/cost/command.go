@@ -64,7 +64,7 @@ docs/cost.md says what the model is and what each figure rests on.`,
 	c.Flags().StringVar(&f.positions, "positions", "", "mean over the positions `A-B`, both included (default the whole context)")
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "override a key of the configuration: `KEY=VALUE`")
 	c.Flags().Float64Var(&f.neurons, "neurons", -1, "`SHARE` of the neurons behind a ReLU gate that is taken to speak")
-	c.Flags().Float64Var(&f.rows, "head-rows", -1, "`SHARE` of the output layer's rows that is taken to be read")
+	c.Flags().Float64Var(&f.rows, "head-rows", -1, "`SHARE` of the output layer's rows that a search is taken to read")
 	c.Flags().BoolVar(&f.fullHead, "full-head", false, "the whole output layer is read, as without clusters")
 	c.Flags().BoolVar(&f.dense, "dense", false, "every neuron is read")
 	c.Flags().BoolVar(&f.published, "published", false, "predict published speeds of others instead")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"regexp"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/chiplm/chiplm/engine/pie"
@@ -143,6 +144,18 @@ func TestOursHasEveryKernel(t *testing.T) {
 		if k := &p.Kernels[i]; k.Symbol != "" && !known[k.Symbol] {
 			t.Errorf("the target has %s, which is no kernel", k.Symbol)
 		}
+	}
+}
+
+// The firmware searches for as many tokens as the target says.
+func TestFirmwareSearchesAsTheTargetSays(t *testing.T) {
+	text, err := os.ReadFile("../../firmware/board/generate.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := esp32s3(t).Profile("ours").Reads.Most
+	if m := regexp.MustCompile(`SEARCH_MOST = (\d+)`).FindSubmatch(text); m == nil || string(m[1]) != strconv.Itoa(most) {
+		t.Errorf("the target says %d, the firmware %q", most, m)
 	}
 }
 

@@ -30,6 +30,7 @@ type Subject struct {
 	// Measured is what the model's own text reads; nil: it is assumed, by the profile.
 	Measured *placement.Measured
 	FullHead bool // the output layer is read in full
+	Searched bool // it is searched, whatever the engine on the chip would do
 	Dense    bool // every neuron is read
 
 	// What is known of buffers and image beyond the estimates from the configuration, in bytes.
@@ -158,6 +159,10 @@ func (s *Subject) reads() *placement.Measured {
 	out := *m
 	if s.FullHead {
 		out.Head = nil
+	} else if s.Searched && out.Head != nil {
+		h := *out.Head
+		h.Idle = false
+		out.Head = &h
 	}
 	if s.Dense || s.Config.Activation != configs.ReLU {
 		out.Neurons = nil
@@ -199,6 +204,7 @@ func (s *Subject) Assume(neurons, rows float64) error {
 		case s.Measured != nil:
 			return usage.Errorf("--%s: %s was measured, nothing is assumed: give a model file", a.flag, s.Source)
 		default:
+			s.Searched = s.Searched || a.flag == "head-rows"
 			*a.to = targets.Figure{Value: a.share, Kind: "estimate", Source: "--" + a.flag}
 		}
 	}

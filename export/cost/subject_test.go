@@ -88,6 +88,7 @@ func TestWhatIfs(t *testing.T) {
 			}
 		}
 		searched := subject(t, chip, profile, "activation=swiglu")
+		searched.Searched = true
 		if want := base - mean(t, searched); math.Abs(gained["the output layer searched instead of read in full"]-want) > 1e-9 {
 			t.Errorf("%s: a search gains %v, by hand %v", profile, gained["the output layer searched instead of read in full"], want)
 		}
@@ -109,7 +110,9 @@ func TestWhatIfs(t *testing.T) {
 		}
 	}
 	// What is there already is no change.
-	r, err := subject(t, chip, "", "quant.weights.scale=f16", "quant.weights.group=0").Report(0, 255)
+	s := subject(t, chip, "", "quant.weights.scale=f16", "quant.weights.group=0")
+	s.Searched = true
+	r, err := s.Report(0, 255)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,8 +137,14 @@ func TestAssumptions(t *testing.T) {
 	}
 	with := func(neurons, rows float64, full, dense bool) float64 { return on("", neurons, rows, full, dense) }
 	base := with(-1, -1, false, false)
-	if a, b := with(0.1, -1, false, false), with(-1, 0.05, false, false); a >= base || b >= base {
-		t.Errorf("%v ms with fewer neurons, %v with fewer rows, %v with both as assumed", a, b, base)
+	if a := with(0.1, -1, false, false); a >= base {
+		t.Errorf("%v ms with fewer neurons, %v as assumed", a, base)
+	}
+	if a, b := with(-1, 0.05, false, false), with(-1, 0.2, false, false); a >= b || b <= base {
+		t.Errorf("%v ms with fewer rows, %v with more, %v with all of them as the engine on the chip reads them", a, b, base)
+	}
+	if a := with(-1, -1, true, false); math.Abs(a-base) > 1e-9 {
+		t.Errorf("%v ms with the full head, %v where a search is not made", a, base)
 	}
 	if a := with(-1, -1, false, true); a <= base {
 		t.Errorf("%v ms with every neuron, %v with less", a, base)

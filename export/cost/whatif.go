@@ -51,8 +51,8 @@ func variants() []variant {
 		}},
 		{"the output layer searched instead of read in full", false, func(s *Subject) bool {
 			whole := s.reads()
-			was := whole != nil && whole.Head != nil
-			s.FullHead = false
+			was := whole != nil && whole.Head != nil && !whole.Head.Idle
+			s.FullHead, s.Searched = false, true
 			s.Measured = withoutHead(s.Measured)
 			now := s.reads()
 			return !was && now != nil && now.Head != nil
@@ -60,7 +60,7 @@ func variants() []variant {
 		{"the output layer read in full instead of searched", false, func(s *Subject) bool {
 			m := s.reads()
 			s.FullHead = true
-			return m != nil && m.Head != nil
+			return m != nil && m.Head != nil && !m.Head.Idle
 		}},
 		{"64 KB more SRAM for weights", false, func(s *Subject) bool {
 			m := s.Target.Memory(image.SRAM)

@@ -13,6 +13,10 @@ const HeadMeans = "head_means"
 // assumedTokens is the length of the text that assumed reads are given for: shares become whole numbers over it.
 const assumedTokens = 1_000_000
 
+// BestTokens is how many tokens a search looks for where its reads are measured or assumed: as many as are chosen among
+// by default.
+const BestTokens = 40
+
 // Assume gives what a token is taken to read where nobody measured it: the profile's shares of the output layer's rows and
 // of the neurons. The result is nil where everything is read.
 func Assume(c *configs.Config, p *targets.Profile) *Measured {
@@ -21,7 +25,7 @@ func Assume(c *configs.Config, p *targets.Profile) *Measured {
 	if r.Search != targets.SearchNone && c.VocabSize >= max(r.Least, r.Clusters) {
 		v := float64(c.VocabSize)
 		m.Head = &Head{Clusters: r.Clusters, Rows: r.Rows.Value * v, Blocks: [2]float64{r.Blocks.Value * v, r.Seconds.Value * v},
-			Means: r.Search == targets.SearchMeans}
+			Means: r.Search == targets.SearchMeans, Idle: !r.Searches(BestTokens)}
 		if m.Head.Means {
 			m.Head.Blocks = [2]float64{}
 		}
@@ -53,7 +57,7 @@ func assumedNeurons(c *configs.Config, live float64) Neurons {
 
 // head is the search of the output layer; nil where it is read in full.
 func (m *Measured) head() *Head {
-	if m == nil {
+	if m == nil || m.Head == nil || m.Head.Idle {
 		return nil
 	}
 	return m.Head

@@ -55,6 +55,7 @@ type Head struct {
 	Clusters int        `json:"clusters"`
 	Blocks   [2]float64 `json:"blocks"`          // bounds of rows, at both levels
 	Rows     float64    `json:"rows"`            // read in full
+	Idle     bool       `json:"idle,omitempty"`  // it is not made: reading all rows is faster for [BestTokens]. Image and memory hold its data
 	Means    bool       `json:"means,omitempty"` // the means of clusters are scored, not bounds: no engine of ours does so
 }
 
@@ -63,10 +64,7 @@ type Head struct {
 // m, which may be nil, says how much is read of a clustered head, whose tensors then follow, and of the feed-forward.
 func Items(c *configs.Config, m *Measured) []Item {
 	var out []Item
-	var head *Head
-	if m != nil {
-		head = m.Head
-	}
+	head := m.head()
 	for _, t := range c.Budget().Tensors {
 		row := float64(t.Codes+t.Scales) / float64(t.Rows())
 		it := Item{
@@ -90,8 +88,8 @@ func Items(c *configs.Config, m *Measured) []Item {
 		}
 		out = append(out, it)
 	}
-	if head != nil {
-		out = append(out, head.items(c)...)
+	if m != nil && m.Head != nil {
+		out = append(out, m.Head.items(c)...)
 	}
 	return out
 }
@@ -139,6 +137,9 @@ func (h *Head) items(c *configs.Config) []Item {
 		}
 		if it.Bytes == 0 {
 			it.Bytes = align(stored.StoredBytes(), image.Align)
+		}
+		if h.Idle {
+			it.ReadBytes, it.Weights, it.RowBytes, it.RowReads = 0, 0, 0, 0
 		}
 		out = append(out, it)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -196,6 +197,25 @@ func TestWrite(t *testing.T) {
 		}
 	}
 	t.Log(b.String())
+}
+
+// TestIdleSearch: a search that is not made has the head read whole, and its data lie in the image all the same, unread.
+func TestIdleSearch(t *testing.T) {
+	c := combo()
+	search := Head{Clusters: 256, Blocks: [2]float64{2000, 300}, Rows: 80}
+	idle := search
+	idle.Idle = true
+	made, whole, got := Items(c, &Measured{Tokens: 1, Head: &search}), Items(c, nil), Items(c, &Measured{Tokens: 1, Head: &idle})
+	if !slices.Equal(got[:len(whole)], whole) || len(got) != len(made) {
+		t.Fatalf("%+v\nwithout a search %+v", got, whole)
+	}
+	for i, it := range got[len(whole):] {
+		want := made[len(whole)+i]
+		want.ReadBytes, want.RowBytes, want.RowReads, want.Weights = 0, 0, 0, 0
+		if it != want {
+			t.Errorf("%+v, want %+v", it, want)
+		}
+	}
 }
 
 // TestMeasuredItems: what need not be read whole is read as measured, everything else as before.

@@ -169,7 +169,7 @@ func (l *Layout) place(items []Item, t *targets.Target) error {
 		u.Read += it.ReadBytes
 		l.ReadBytes += it.ReadBytes
 		l.Tensors[i] = Placed{it, u.Tier}
-		if u.Tier == image.Flash && !it.table() {
+		if u.Tier == image.Flash && !it.table() && it.ReadBytes > 0 {
 			l.Notes = append(l.Notes, fmt.Sprintf("%s is read whole from flash for every token: faster memories are full", it.Name))
 		}
 	}

@@ -78,7 +78,7 @@ func (c *Cost) share(ms float64) string { return fmt.Sprintf("%.1f %%", 100*ms/c
 func (l *Layout) Assumed() string {
 	head, neurons := "the full head", "every neuron"
 	if m := l.Measured; m != nil {
-		if m.Head != nil {
+		if m.head() != nil {
 			head = fmt.Sprintf("%.0f of the head's rows", m.Head.Rows)
 		}
 		if m.Neurons != nil {

@@ -102,11 +102,15 @@ type Reads struct {
 	Search   Search `yaml:"search" json:"search"`     // how the output layer is searched
 	Clusters int    `yaml:"clusters" json:"clusters"` // of the output layer
 	Least    int    `yaml:"least" json:"least"`       // vocabulary from which on it is searched
+	Most     int    `yaml:"most" json:"most"`         // best tokens that are searched for; for more it is read in full. 0: any number
 	Rows     Figure `yaml:"rows" json:"rows"`         // of the output layer that are read in full
 	Blocks   Figure `yaml:"blocks" json:"blocks"`     // of its rows whose first bound is read; with search: bounds
 	Seconds  Figure `yaml:"seconds" json:"seconds"`   // whose second bound is read
 	Neurons  Figure `yaml:"neurons" json:"neurons"`   // behind a relu gate that speak
 }
+
+// Searches reports whether the engine on the chip searches for so many tokens.
+func (r *Reads) Searches(k int) bool { return r.Search != SearchNone && (r.Most == 0 || k <= r.Most) }
 
 // Search is a way to search the output layer.
 type Search string

@@ -155,6 +155,7 @@ func (p *Profile) validate(key string, check checker, figure func(string, Figure
 		check(key+"reads.search", false, "is %q, must be none, means or bounds", r.Search)
 	}
 	check(key+"reads.clusters", r.Search == SearchNone || r.Clusters >= 2 && r.Clusters <= 1<<16, "is %d, must lie in 2 to 65536", r.Clusters)
+	check(key+"reads.most", r.Most >= 0, "is %d, must not be below 0", r.Most)
 	for _, s := range []struct {
 		name string
 		f    Figure

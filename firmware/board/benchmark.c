@@ -4,6 +4,8 @@
 #include "kernel_times.h"
 
 enum {
+    USUAL_TEMPERATURE = 800, /* of a request */
+    USUAL_BEST = 40,
     SRAM = PORT_SRAM,
     PSRAM = PORT_PSRAM,
     FLASH,
@@ -164,10 +166,11 @@ static uint32_t place(const board *b, uint32_t point) {
     return (uint32_t)(point * (uint64_t)(b->image.model.context_length - 1) / (POINTS - 1));
 }
 
-/* Writes a whole context of best tokens; notes the time at some positions, and profiles all. */
+/* Writes a whole context of best tokens, found in the way of requests that choose among the usual number, with which plans
+ * count. Notes the time at some positions, and profiles all. */
 static chiplm_status measure_tokens(board *b, uint32_t *points, bool *stopped) {
     const uint32_t context = b->image.model.context_length;
-    const uint32_t k = board_best(b, 0, 1);
+    const uint32_t k = board_best(b, USUAL_TEMPERATURE, USUAL_BEST);
     int32_t id = chiplm_image_end_of_text(&b->image);
     uint32_t point = 0;
     chiplm_reset(b->lm);
