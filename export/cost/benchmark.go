@@ -28,6 +28,7 @@ const maxBenchmarkBytes = 4 << 20
 type Benchmark struct {
 	Format   string            `json:"format"`
 	Target   string            `json:"target"`
+	Virtual  bool              `json:"virtual"`  // the firmware ran on a host: speeds and cycles are that machine's
 	Firmware string            `json:"firmware"` // hash or version
 	Model    string            `json:"model"`    // SHA-256 of the model that tokens are of
 	ClockMHz float64           `json:"clock_mhz"`
@@ -123,6 +124,17 @@ const (
 	octalBytes  = 2
 )
 
+// hostPeak is the peak, in MB/s, that no memory of the machine under a virtual board passes, whatever stands for which.
+const hostPeak = 1e7
+
+// peaks are the speeds that the memories cannot pass, by what the board is.
+func (b *Benchmark) peaks() map[string]float64 {
+	if b.Virtual {
+		return map[string]float64{"sram": hostPeak, "psram": hostPeak, "flash": hostPeak}
+	}
+	return map[string]float64{"sram": vectorBytes * b.ClockMHz, "psram": octalBytes * b.PSRAMMHz, "flash": flashPeak}
+}
+
 // check returns the first field that is impossible, and why; empty if all are possible.
 func (b *Benchmark) check() string {
 	var problem string
@@ -143,10 +155,10 @@ func (b *Benchmark) check() string {
 	within("cores", float64(b.Cores), 1, 2)
 	within("cache_line", float64(b.Line), 16, 256)
 	refuse(b.Line&(b.Line-1) != 0, "cache_line is %d, no power of two", b.Line)
-	seen := map[string]bool{}
+	seen, peaks := map[string]bool{}, b.peaks()
 	for i, m := range b.Memories {
 		at := fmt.Sprintf("memories[%d] (%s).", i, m.Name)
-		peak, known := map[string]float64{"sram": vectorBytes * b.ClockMHz, "psram": octalBytes * b.PSRAMMHz, "flash": flashPeak}[m.Name]
+		peak, known := peaks[m.Name]
 		refuse(!known, "memories[%d].name is %q, which must be sram, psram or flash", i, m.Name)
 		refuse(seen[m.Name], "memories[%d]: %s was listed before", i, m.Name)
 		seen[m.Name] = true
@@ -157,7 +169,7 @@ func (b *Benchmark) check() string {
 		within(at+"sequential_mb_s.one_core", m.Sequential.One, 0.5, peak)
 		if b.Cores > 1 {
 			within(at+"sequential_mb_s.two_cores", m.Sequential.Two, 0.5, peak*cores)
-			refuse(m.Sequential.Two < 0.8*m.Sequential.One, "%ssequential_mb_s.two_cores is %v, less than one core's %v", at, m.Sequential.Two, m.Sequential.One)
+			refuse(!b.Virtual && m.Sequential.Two < 0.8*m.Sequential.One, "%ssequential_mb_s.two_cores is %v, less than one core's %v", at, m.Sequential.Two, m.Sequential.One)
 		}
 		for j, r := range m.Rows {
 			row := fmt.Sprintf("%srows[%d].", at, j)
@@ -169,9 +181,13 @@ func (b *Benchmark) check() string {
 		refuse(!seen[name], "memories has no %s", name)
 	}
 	if b.DMA != nil {
-		within("dma_copy_mb_s", *b.DMA, 0.5, octalBytes*b.PSRAMMHz)
+		within("dma_copy_mb_s", *b.DMA, 0.5, peaks["psram"])
 	}
-	within("handover_cycles", b.HandOver, 1, 1e5)
+	handOver := 1e5
+	if b.Virtual {
+		handOver = 1e8 // two threads that other programs hold up
+	}
+	within("handover_cycles", b.HandOver, 1, handOver)
 	refuse(len(b.Kernels) == 0, "kernels is empty")
 	for i, k := range b.Kernels {
 		at := fmt.Sprintf("kernels[%d] (%s).", i, k.Symbol)
@@ -184,7 +200,11 @@ func (b *Benchmark) check() string {
 		// A vector instruction takes at most 16 values in a cycle; 10,000 cycles a value is no kernel.
 		n := k.values()
 		refuse(n < 1, "%srows, columns and n name no work", at)
-		within(at+"cycles", k.Cycles, n/vectorBytes, 1e4*n+1e6)
+		low := n / vectorBytes
+		if b.Virtual {
+			low = min(low, 1) // of a nanosecond
+		}
+		within(at+"cycles", k.Cycles, low, 1e4*n+1e6)
 	}
 	for i, t := range b.Token {
 		at := fmt.Sprintf("token[%d].", i)
@@ -212,26 +232,44 @@ func (k *BenchmarkKernel) values() float64 {
 // cycles of this project's kernels, each scaled by what it took over what the target says, all shapes together. Notes say
 // what was left alone. The figures of other engines stay.
 func (b *Benchmark) Calibrate(t *targets.Target) (*targets.Target, []string, error) {
+	if b.Virtual && b.Target != t.Name {
+		return nil, nil, fmt.Errorf("%w for the target %s: this is the benchmark of a virtual board: its speeds are this machine's; measure on a board, or calibrate --target %s",
+			ErrBenchmark, t.Name, b.Target)
+	}
 	if b.Target != t.Name {
 		return nil, nil, fmt.Errorf("%w: target is %q, the target file is of %q: name the right one with --target", ErrBenchmark, b.Target, t.Name)
 	}
-	if b.Cores != t.Cores {
+	if b.Cores != t.Cores && !(b.Virtual && b.Cores > t.Cores) { // of this machine's cores some may be planned with
 		return nil, nil, fmt.Errorf("%w: cores is %d, target %s has %d", ErrBenchmark, b.Cores, t.Name, t.Cores)
 	}
 	out := *t
 	source := "benchmark of the board, firmware " + b.Firmware
+	clock := 1.0 // cycles of the target in one that was measured
+	var notes []string
+	if b.Virtual {
+		source = "benchmark of a virtual board on this machine"
+		clock = t.ClockMHz / b.ClockMHz // a virtual board counts time, whatever the clock is
+		notes = b.slower()
+	}
 	figure := func(v float64) targets.Figure { return targets.Figure{Value: v, Kind: "measured", Source: source} }
-	out.ClockMHz = b.ClockMHz
+	if !b.Virtual {
+		out.ClockMHz = b.ClockMHz
+	}
 	out.Memories = slices.Clone(t.Memories)
 	for i := range out.Memories {
 		m := &out.Memories[i]
-		j := slices.IndexFunc(b.Memories, func(x BenchmarkMemory) bool { return x.Name == m.Name })
+		name := m.Name
+		if b.Virtual && b.peaks()[name] == 0 {
+			name = "flash" // the image: the largest piece of what is one memory
+			notes = append(notes, fmt.Sprintf("%s has the speeds at which the virtual board read its image", m.Name))
+		}
+		j := slices.IndexFunc(b.Memories, func(x BenchmarkMemory) bool { return x.Name == name })
 		if j < 0 {
 			return nil, nil, fmt.Errorf("%w: memories has no %s, which target %s lists", ErrBenchmark, m.Name, t.Name)
 		}
 		x := b.Memories[j]
 		sequential := x.Sequential.One
-		if b.Cores > 1 {
+		if t.Cores > 1 {
 			sequential = x.Sequential.Two
 		}
 		m.SequentialMBs = figure(sequential)
@@ -249,17 +287,33 @@ func (b *Benchmark) Calibrate(t *targets.Target) (*targets.Target, []string, err
 	out.Profiles = slices.Clone(t.Profiles)
 	ours := &out.Profiles[0]
 	ours.Kernels = slices.Clone(ours.Kernels)
-	ours.HandOver = figure(b.HandOver)
-	notes, err := b.kernels(ours, source)
-	return &out, notes, err
+	if t.Cores > 1 || !b.Virtual {
+		ours.HandOver = figure(b.HandOver * clock)
+	}
+	more, err := b.kernels(ours, clock, source)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &out, append(notes, more...), nil
+}
+
+// slower says where two threads of a virtual board read more slowly than one.
+func (b *Benchmark) slower() (notes []string) {
+	for _, m := range b.Memories {
+		if b.Cores > 1 && m.Sequential.Two < m.Sequential.One {
+			notes = append(notes, fmt.Sprintf("%s: two cores read %v MB/s, one alone %v: other programs were running; measure again while none does",
+				m.Name, m.Sequential.Two, m.Sequential.One))
+		}
+	}
+	return notes
 }
 
 // kernels scales the kernels of a profile to what was measured: each by the times that calls it was part of took over what
-// the profile says of them, all shapes together.
-func (b *Benchmark) kernels(p *targets.Profile, source string) (notes []string, err error) {
+// the profile says of them, all shapes together. clock is the cycles of the target in one that was measured.
+func (b *Benchmark) kernels(p *targets.Profile, clock float64, source string) (notes []string, err error) {
 	type sums struct{ both, square float64 }
 	measured := map[*targets.Kernel]*sums{}
-	unknown := map[string]bool{}
+	var unknown []string
 	for i := range b.Kernels {
 		m := &b.Kernels[i]
 		groups := m.of(p)
@@ -272,14 +326,23 @@ func (b *Benchmark) kernels(p *targets.Profile, source string) (notes []string, 
 				if measured[k] == nil {
 					measured[k] = &sums{}
 				}
-				measured[k].both += said * m.Cycles
+				measured[k].both += said * m.Cycles * clock
 				measured[k].square += said * said
 			}
 		}
-		if len(groups) == 0 && !unknown[m.Symbol] {
-			unknown[m.Symbol] = true
-			notes = append(notes, fmt.Sprintf("%s is no kernel of the target: what it took is not used", m.Symbol))
+		if len(groups) == 0 && !slices.Contains(unknown, m.Symbol) {
+			unknown = append(unknown, m.Symbol)
 		}
+	}
+	switch {
+	case len(unknown) > 0 && b.Virtual: // the chip's kernels, as they run here
+		notes = append(notes, fmt.Sprintf("%d of the benchmark's kernels are none of the target's: what they took is not used", len(unknown)))
+	case len(unknown) > 0:
+		notes = append(notes, "of no kernel of the target, and so not used: "+strings.Join(unknown, ", "))
+	}
+	least, most := 0.1, 20.0
+	if b.Virtual {
+		least, most = 1e-4, 1e4 // the target is a guess at some desktop core
 	}
 	var left []string
 	for i := range p.Kernels {
@@ -290,7 +353,7 @@ func (b *Benchmark) kernels(p *targets.Profile, source string) (notes []string, 
 			continue
 		}
 		times := s.both / s.square
-		if times < 0.1 || times > 20 {
+		if times < least || times > most {
 			return nil, fmt.Errorf("%w: kernels: %s took %.3g times what the target says: firmware and target do not belong together", ErrBenchmark, k, times)
 		}
 		k.Call, k.Row, k.Group, k.Value = k.Call*times, k.Row*times, k.Group*times, k.Value*times
@@ -388,7 +451,7 @@ func fitRows(rows []BenchmarkRow) (latencyUs, speed float64) {
 	}
 	if d := n*xx - x*x; d > 0 {
 		slope := (n*xy - x*y) / d
-		if latency := (y - slope*x) / n; slope > 0 && latency >= 0 {
+		if latency := (y - slope*x) / n; slope > 1e-8 && latency >= 0 {
 			return latency, 1 / slope
 		}
 	}

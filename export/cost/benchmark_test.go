@@ -80,7 +80,7 @@ func TestCalibrate(t *testing.T) {
 		t.Errorf("rotations took %v, now %v", x, y)
 	}
 	text := strings.Join(notes, "\n")
-	if !strings.Contains(text, "chiplm_pie_unheard_of is no kernel of the target") || !strings.Contains(text, "not measured, and so as before: ") {
+	if !strings.Contains(text, "of no kernel of the target, and so not used: chiplm_pie_unheard_of") || !strings.Contains(text, "not measured, and so as before: ") {
 		t.Errorf("%s", text)
 	}
 	study := was.Profile(PublishedProfile)

@@ -13,7 +13,10 @@ enum {
     LEAST_US = 20000, /* that a measurement of a memory lasts, at least */
     MOST_TURNS = 4096,
     MOST_PASS = 1 << 20, /* bytes read in one pass */
-    ROWS = 256,
+    ROWS = 256, /* that are read between two looks at the time */
+    LEAST_ROWS_US = 2000,
+    ROW_DECIMALS = 4,
+    ROW_UNITS = 10000, /* a microsecond */
     HANDOVERS = 1000,
     COPY = 4096, /* bytes of a DMA copy at most */
     POINTS = 9,  /* positions whose time is told */
@@ -81,17 +84,22 @@ void board_measure_memories(board *b) {
     team_rest(&b->team);
 }
 
-/* Microseconds of reading so many bytes at a random place, in hundredths. */
+/* Microseconds of reading so many bytes at a random place, in ten-thousandths; never 0. */
 static uint64_t row_time(board *b, region r, size_t bytes) {
     uint64_t random = 1;
     const size_t places = (r.bytes - bytes) / 64 + 1;
     const uint64_t start = port_microseconds(b->port);
-    for (uint32_t i = 0; i < ROWS; i++) {
-        port_read_through(r.at + (size_t)(chiplm_random(&random) % places) * 64, bytes);
+    uint64_t rows = 0, elapsed = 0;
+    while (elapsed < LEAST_ROWS_US) {
+        for (uint32_t i = 0; i < ROWS; i++) {
+            port_read_through(r.at + (size_t)(chiplm_random(&random) % places) * 64, bytes);
+        }
+        rows += ROWS;
+        elapsed = port_microseconds(b->port) - start;
     }
-    const uint64_t elapsed = port_microseconds(b->port) - start;
     port_feed(b->port);
-    return elapsed * 100 / ROWS;
+    const uint64_t time = elapsed * ROW_UNITS / rows;
+    return time > 0 ? time : 1;
 }
 
 static void put_memory(board *b, unsigned memory) {
@@ -115,7 +123,7 @@ static void put_memory(board *b, unsigned memory) {
         put_key(w, "bytes");
         put_number(w, rows[i]);
         put_key(w, "us");
-        put_decimal(w, row_time(b, r, rows[i]), 2);
+        put_decimal(w, row_time(b, r, rows[i]), ROW_DECIMALS);
         put(w, "}");
     }
     put(w, "]}");
@@ -244,6 +252,8 @@ void board_benchmark(board *b) {
     put_json(w, "chiplm-benchmark-1");
     put_key(w, "target");
     put_json(w, chip->target);
+    put_key(w, "virtual");
+    put(w, chip->is_virtual ? "true" : "false");
     put_key(w, "firmware");
     put_json(w, chip->firmware);
     put_key(w, "model");

@@ -23,9 +23,17 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 	for request, code := range map[string]string{
 		"g 1":                                "unknown",
 		"GG 1 2":                             "unknown",
-		" G 1":                               "unknown-or-missing",
-		"\xff":                               "unknown",
-		"\x00":                               "unknown",
+		" G 1":                               "unknown",
+		" V":                                 "unknown",
+		" ":                                  "unknown",
+		"\xff":                               "not-ascii",
+		"\x00":                               "not-ascii",
+		"\x00V":                              "not-ascii",
+		"V\x01":                              "not-ascii",
+		"na\u00efve":                         "not-ascii",
+		"S\x00":                              "not-ascii",
+		"SS 1 2 3 4 \xff":                    "not-ascii",
+		"S 1 0 0 \xff":                       "not-ascii",
 		"G":                                  "missing",
 		"G 1 2 3":                            "missing",
 		"G 5 0 0 1 0 3 1 2":                  "missing",
@@ -54,7 +62,7 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 		"G 1 0 0 1 0\t1 0":                          "not-ascii",
 		"S 1 0 0":                                   "missing",
 		"S 1 0 0 x text":                            "number",
-		"S 1 0 0 1\xff text":                        "number",
+		"S 1 0 0 1\xff text":                        "not-ascii",
 		"S 1 0 0 1 nul\x00":                         "not-ascii",
 		`S 1 0 0 1 \q`:                              "escape",
 		`S 1 0 0 1 \x4`:                             "escape",
@@ -79,16 +87,15 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 		"Q 1 1":                                     "extra",
 	} {
 		got := c.ask(request)
-		if code == "unknown-or-missing" { // an empty first field
-			code = "unknown"
-			if strings.HasPrefix(got, "! missing ") {
-				code = "missing"
-			}
-		}
 		if !strings.HasPrefix(got, "! "+code+" ") || len(got) > 300 || !printable(got) {
 			t.Errorf("%.40q is answered by %q, want %s", request, got, code)
 		}
 		c.alive()
+	}
+	for _, request := range []string{"D 0 0", "D 4294967296 0", "G 5 0 0 1 0 0", "G 5 0 0 1 0 4294967296 1"} {
+		if got := c.ask(request); !strings.HasPrefix(got, "! range ") || !strings.HasSuffix(got, "from 1 to 48, the context of this model") {
+			t.Errorf("%q is answered by %q", request, got)
+		}
 	}
 	c.send(long[:4096] + "\n") // of the greatest length
 	if got := c.line(); !strings.HasPrefix(got, "! context ") {

@@ -12,6 +12,7 @@ typedef struct port port;
 /* What the machine is. */
 typedef struct port_chip {
     const char *target;    /* "esp32s3", "host" */
+    bool is_virtual;       /* a board of this machine */
     const char *chip;      /* with its revision */
     const char *firmware;  /* version */
     uint32_t clock_mhz;    /* of port_cycles */

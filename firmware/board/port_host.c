@@ -277,6 +277,7 @@ int chiplm_board_run(const chiplm_board_options *options) {
     }
     port p = {
         .chip = {.target = "host",
+                 .is_virtual = true,
                  .chip = "a virtual board",
                  .firmware = "virtual",
                  .clock_mhz = 1000,

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { QUOTED = 24, MOST_TOKENS = 1000000, MOST_TEMPERATURE = 1000000, ASK_TEXT = 1 };
+enum { QUOTED = 24, MOST_TOKENS = 1000000, MOST_TEMPERATURE = 1000000, ASK_TEXT = 1, TEXT_FIELD = 5 };
 
 writer *board_error(board *b, const char *code) {
     writer *w = &b->out.w;
@@ -41,8 +41,14 @@ static void put_quoted(writer *w, const char *field, size_t n) {
     put(w, n > QUOTED ? "...\"" : "\"");
 }
 
-/* The next field as a number from least to most; answers with an error and returns false if it is none. */
-static bool number(board *b, fields *f, const char *name, uint64_t least, uint64_t most, uint64_t *v) {
+/* What a number may be: from least to most; the answer to any other says from least to told, and why. */
+typedef struct limits {
+    uint64_t least, most, told;
+    const char *why;
+} limits;
+
+/* The next field as a number within limits; answers with an error and returns false if it is none. */
+static bool limited(board *b, fields *f, const char *name, limits l, uint64_t *v) {
     char *field;
     size_t n;
     if (!fields_next(f, &field, &n)) {
@@ -51,8 +57,8 @@ static bool number(board *b, fields *f, const char *name, uint64_t least, uint64
         output_line(&b->out);
         return false;
     }
-    const number_kind kind = fields_number(field, n, most, v);
-    if (kind == NUMBER_OK && *v >= least) {
+    const number_kind kind = fields_number(field, n, l.most, v);
+    if (kind == NUMBER_OK && *v >= l.least) {
         return true;
     }
     writer *w = board_error(b, kind == NUMBER_NONE ? "number" : "range");
@@ -60,11 +66,21 @@ static bool number(board *b, fields *f, const char *name, uint64_t least, uint64
     put(w, " is ");
     put_quoted(w, field, n);
     put(w, ", it must be a number from ");
-    put_number(w, least);
+    put_number(w, l.least);
     put(w, " to ");
-    put_number(w, most);
+    put_number(w, l.told);
+    put(w, l.why);
     output_line(&b->out);
     return false;
+}
+
+static bool number(board *b, fields *f, const char *name, uint64_t least, uint64_t most, uint64_t *v) {
+    return limited(b, f, name, (limits){least, most, most, ""}, v);
+}
+
+/* A number of tokens that are to lie in the context: one that is larger than that has an error of its own. */
+static bool tokens(board *b, fields *f, const char *name, uint64_t *v) {
+    return limited(b, f, name, (limits){1, UINT32_MAX, b->image.model.context_length, ", the context of this model"}, v);
 }
 
 /* Whether nothing is left; answers with an error if there is. */
@@ -79,14 +95,23 @@ static bool ended(board *b, const fields *f) {
     return false;
 }
 
-static bool is_ascii(board *b, const fields *f) {
-    for (size_t i = 0; i < f->n; i++) {
-        const unsigned char c = (unsigned char)f->at[i];
+/* How many bytes of a line lie before the text of S: all of any other request. */
+static size_t before_text(const char *line, size_t n) {
+    size_t at = 0;
+    for (unsigned spaces = 0; at < n && (n < 2 || line[0] != 'S' || line[1] != ' ' || spaces < TEXT_FIELD); at++) {
+        spaces += line[at] == ' ' ? 1 : 0;
+    }
+    return at;
+}
+
+static bool is_ascii(board *b, const char *line, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)line[i];
         if (c < 0x20 || c > 0x7e) {
             writer *w = board_error(b, "not-ascii");
             put(w, "byte ");
             put_number(w, i + 1);
-            put(w, " of the rest of the line is 0x");
+            put(w, " of the line is 0x");
             put_hex(w, c, 2);
             put(w, ": only the text of S may hold such bytes");
             output_line(&b->out);
@@ -131,7 +156,7 @@ static void answer_g(board *b, fields f) {
     const chiplm_model *m = &b->image.model;
     board_request r = {0};
     uint64_t flag, length;
-    if (!sampling(b, &f, &r) || !number(b, &f, "flag", 0, ASK_TEXT, &flag) || !number(b, &f, "length", 1, UINT32_MAX, &length)) {
+    if (!sampling(b, &f, &r) || !number(b, &f, "flag", 0, ASK_TEXT, &flag) || !tokens(b, &f, "length", &length)) {
         return;
     }
     if (length > m->context_length) {
@@ -208,7 +233,7 @@ static void answer_s(board *b, fields f) {
 
 static void answer_d(board *b, fields f) {
     uint64_t n, mode;
-    if (!number(b, &f, "n", 1, UINT32_MAX, &n) || !number(b, &f, "mode", 0, BOARD_MODES - 1, &mode) || !ended(b, &f)) {
+    if (!tokens(b, &f, "n", &n) || !number(b, &f, "mode", 0, BOARD_MODES - 1, &mode) || !ended(b, &f)) {
         return;
     }
     if (n > b->image.model.context_length) {
@@ -308,16 +333,15 @@ static bool request(board *b, char *at, size_t n) {
     char *command;
     size_t length;
     bool restart = false;
-    if (!fields_next(&f, &command, &length)) {
-        return false; /* an empty line */
+    if (n == 0 || !is_ascii(b, at, before_text(at, n))) {
+        return false; /* an empty line has no answer */
     }
-    if (length == 1 && command[0] != 'S' && !is_ascii(b, &f)) {
-        return false;
-    }
-    if (length != 1 || memchr("GSXIQMDRV", command[0], 9) == NULL) {
+    const bool spaced = at[0] == ' '; /* which fields_next would take for the end of another field */
+    (void)fields_next(&f, &command, &length);
+    if (spaced || length != 1 || memchr("GSXIQMDRV", command[0], 9) == NULL) {
         writer *w = board_error(b, "unknown");
         put(w, "there is no request ");
-        put_quoted(w, command, length);
+        put_quoted(w, spaced ? at : command, length + (spaced ? 1 : 0));
         put(w, ": there are G S X I Q M D R V");
         output_line(&b->out);
     } else if (!answer_always(b, command[0], &f, &restart)) {

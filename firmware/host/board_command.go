@@ -161,9 +161,12 @@ func benchmarkCommand() *cobra.Command {
 		Use:   "benchmark",
 		Short: "Measure memories, kernels and hand-over of a board",
 		Long: `Lets a board measure its memories, kernels and the hand-over between its cores, which takes some
-seconds, and prints the figures as one JSON object. chiplm cost --calibrate reads it.`,
-		Example: "  chiplm board benchmark > board.json",
-		Args:    cobra.NoArgs,
+seconds, and prints the figures as one JSON object. chiplm cost --calibrate reads it. Those of a
+virtual board are this machine's: its target is host, and it says "virtual".`,
+		Example: `  chiplm board benchmark > board.json
+  chiplm cost --calibrate board.json --out my-board.yaml
+  chiplm cost --calibrate virtual-board.json --target host --out this-machine.yaml`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return asked(cmd, name, func(ctx context.Context, c *line.Client) (json.RawMessage, error) { return c.Benchmark(ctx) })
 		},

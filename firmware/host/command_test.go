@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chiplm/chiplm/export/cost"
+	"github.com/chiplm/chiplm/export/targets"
 	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
 	"github.com/chiplm/chiplm/firmware/host/line"
 	"github.com/chiplm/chiplm/firmware/host/port"
@@ -219,6 +221,37 @@ func TestVirtualBoard(t *testing.T) {
 	for _, args := range [][]string{{"--virtual", filepath.Join(dir, "none")}, {"--virtual", ""}, {"--link", link}, {"--virtual", dir, "--sram", "-1"}, {"--virtual", filepath.Join(dir, "golden.json")}} {
 		if _, _, err := run(t, context.Background(), nil, BoardCommand(), args...); err == nil {
 			t.Errorf("%v was accepted", args)
+		}
+	}
+}
+
+// What a virtual board measures of itself is taken for the target of this machine, and for no chip.
+func TestBenchmarkIsTaken(t *testing.T) {
+	out, _, err := run(t, context.Background(), nil, BoardCommand(), "benchmark", "--port", board(t, tinymodel.Image(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := cost.ParseBenchmark([]byte(out))
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if !b.Virtual || b.Target != "host" {
+		t.Errorf("virtual %v, target %s", b.Virtual, b.Target)
+	}
+	for _, m := range b.Memories {
+		for _, r := range m.Rows {
+			if r.Us <= 0 {
+				t.Errorf("%s: %d bytes in %v us", m.Name, r.Bytes, r.Us)
+			}
+		}
+	}
+	for name, want := range map[string]error{"host": nil, "esp32s3": cost.ErrBenchmark} {
+		chip, err := targets.Load(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.Calibrate(chip); !errors.Is(err, want) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func kind(line string) byte {
 		return c
 	case line[1] != ' ':
 		return 0 // such as "Rebooting..."
-	case c != '!' && strings.HasPrefix(line[2:], "("):
+	case strings.HasPrefix(line[2:], "("):
 		return 0 // a line of the framework's log, such as "E (123) psram: ..."
 	}
 	return c
