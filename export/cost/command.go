@@ -36,9 +36,10 @@ the end of the context, the share of each memory and of each operation, and what
 
 The model is a model file (CONFIG.yaml; nothing need be trained), an image or the folder of an
 export, a checkpoint, or the name of a run; without it, the newest of all runs. What a token reads
-of the output layer and of the feed-forward is measured for a checkpoint and for an export's
-folder; for a model file, an image alone, and with --set it is assumed from the target file, or
-from --neurons and --head-rows, and the output says so.
+of the output layer and of the feed-forward is measured on text that the model writes: now, for a
+checkpoint; of an image, at the export, as the file placement.json beside the image says. For a
+model file, an image without that file, and with --set it is assumed from the target file, or from
+--neurons and --head-rows. The output says which, so one image may give two figures.
 
 --positions gives the mean over a range, as published speeds are. --profile chooses the engine:
 "ours", or "study", the published one. --published holds the model against published speeds of
@@ -63,8 +64,8 @@ docs/cost.md says what the model is and what each figure rests on.`,
 	c.Flags().StringVar(&f.profile, "profile", "", "kernels: a `NAME` of the target's profiles (default its first: ours)")
 	c.Flags().StringVar(&f.positions, "positions", "", "mean over the positions `A-B`, both included (default the whole context)")
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "override a key of the configuration: `KEY=VALUE`")
-	c.Flags().Float64Var(&f.neurons, "neurons", -1, "`SHARE` of the neurons behind a ReLU gate that is taken to speak")
-	c.Flags().Float64Var(&f.rows, "head-rows", -1, "`SHARE` of the output layer's rows that a search is taken to read")
+	c.Flags().Float64Var(&f.neurons, "neurons", 0, "`SHARE` of the neurons behind a ReLU gate that is taken to speak, 0 to 1 (default the target's)")
+	c.Flags().Float64Var(&f.rows, "head-rows", 0, "`SHARE` of the output layer's rows that a search is taken to read, 0 to 1 (default the target's)")
 	c.Flags().BoolVar(&f.fullHead, "full-head", false, "the whole output layer is read, as without clusters")
 	c.Flags().BoolVar(&f.dense, "dense", false, "every neuron is read")
 	c.Flags().BoolVar(&f.published, "published", false, "predict published speeds of others instead")
@@ -79,6 +80,9 @@ docs/cost.md says what the model is and what each figure rests on.`,
 }
 
 func (f *flags) run(cmd *cobra.Command, args []string) error {
+	if err := f.refuse(cmd, len(args) > 0); err != nil {
+		return err
+	}
 	chip, err := targets.Load(f.target)
 	if err != nil {
 		return err
@@ -88,10 +92,6 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	switch {
-	case f.published && (len(args) > 0 || f.calibrate != ""):
-		return usage.Errorf("--published takes neither a model nor --calibrate")
-	case f.out != "" && f.calibrate == "":
-		return usage.Errorf("--out is for --calibrate")
 	case f.published:
 		list, err := Predict(chip)
 		if err != nil {
@@ -118,6 +118,37 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	return r.print(cmd.OutOrStdout())
 }
 
+// refuse refuses flags that contradict each other, and those that would do nothing.
+func (f *flags) refuse(cmd *cobra.Command, named bool) error {
+	if f.published && (named || f.calibrate != "") {
+		return usage.Errorf("--published takes neither a model nor --calibrate")
+	}
+	if f.out != "" && f.calibrate == "" {
+		return usage.Errorf("--out is for --calibrate")
+	}
+	for _, pair := range [][2]string{{"dense", "neurons"}, {"full-head", "head-rows"}} {
+		if cmd.Flags().Changed(pair[0]) && cmd.Flags().Changed(pair[1]) {
+			return usage.Errorf("--%s and --%s contradict each other: give one of them", pair[0], pair[1])
+		}
+	}
+	if f.published || f.calibrate != "" && !named {
+		for _, flag := range []string{"set", "profile", "positions", "neurons", "head-rows", "full-head", "dense"} {
+			if cmd.Flags().Changed(flag) {
+				return usage.Errorf("--%s is for the estimate of a model: with --published, or --calibrate without a model, it does nothing", flag)
+			}
+		}
+	}
+	return nil
+}
+
+// share is the value of a flag that was given; nil: it was not.
+func share(cmd *cobra.Command, flag string, value *float64) *float64 {
+	if !cmd.Flags().Changed(flag) {
+		return nil
+	}
+	return value
+}
+
 // subject finds the model, and the positions that are asked for.
 func (f *flags) subject(cmd *cobra.Command, name string, chip *targets.Target) (s *Subject, from, to int, err error) {
 	p := chip.Profile(f.profile)
@@ -127,7 +158,7 @@ func (f *flags) subject(cmd *cobra.Command, name string, chip *targets.Target) (
 	if s, err = Find(cmd.Context(), f.root, name, f.sets, chip, p); err != nil {
 		return nil, 0, 0, err
 	}
-	if err := s.Assume(f.neurons, f.rows); err != nil {
+	if err := s.Assume(share(cmd, "neurons", &f.neurons), share(cmd, "head-rows", &f.rows)); err != nil {
 		return nil, 0, 0, err
 	}
 	s.FullHead = s.FullHead || f.fullHead

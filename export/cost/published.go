@@ -48,6 +48,7 @@ const (
 // Published is a figure that others published, beside what the model says.
 type Published struct {
 	What      string  `json:"what"`
+	Positions string  `json:"positions"` // that the model's figure is the mean over
 	Unit      string  `json:"unit"`
 	Published float64 `json:"published"`
 	Model     float64 `json:"model"`
@@ -117,17 +118,18 @@ func shape(name string) (*configs.Config, error) {
 
 // figures are the published ones. Speeds of older engines count as ratios only, for what did not change between engines.
 func figures() []Published {
+	const whole = "0-255" // the context
 	speed := func(what string, perSecond float64, use Use, note string, r run) Published {
-		return Published{What: what, Unit: "tok/s", Published: perSecond, Use: use, Note: note,
+		return Published{What: what, Positions: whole, Unit: "tok/s", Published: perSecond, Use: use, Note: note,
 			work: func(s *study) float64 { return s.of(r).PerSec }}
 	}
 	ms := func(what string, published float64, use Use, r run) Published {
 		r.model, r.from, r.to = "esp32-ai", 4, 203
-		return Published{What: "esp32-ai model, " + what, Unit: "ms", Published: published, Use: use,
+		return Published{What: "esp32-ai model, " + what, Positions: fmt.Sprintf("%d-%d", r.from, r.to), Unit: "ms", Published: published, Use: use,
 			work: func(s *study) float64 { return s.of(r).MeanMs }}
 	}
 	times := func(what string, published float64, note, slow, quick string) Published {
-		return Published{What: what, Unit: "times", Published: published, Use: Predicted, Note: note,
+		return Published{What: what, Positions: whole, Unit: "times", Published: published, Use: Predicted, Note: note,
 			work: func(s *study) float64 { return s.of(run{model: slow}).MeanMs / s.of(run{model: quick}).MeanMs }}
 	}
 	const older = "an older engine: only the ratio counts"
@@ -140,11 +142,11 @@ func figures() []Published {
 		speed("combo, PLE twice as wide", 84, Predicted, "the previous engine", run{model: "wide-ple"}),
 		speed("vocabulary 8,192, PLE twice as wide", 81, Predicted, "", run{model: "varC"}),
 		speed("vocabulary 16,384, PLE twice as wide", 74, Predicted, "itself a prediction", run{model: "v16384"}),
-		{What: "combo, end of the context over its start", Unit: "times", Published: 1.6, Use: Predicted,
+		{What: "combo, end of the context over its start", Positions: "255, 0", Unit: "times", Published: 1.6, Use: Predicted,
 			work: func(s *study) float64 { c := s.of(run{model: "combo"}); return c.EndMs / c.StartMs }},
 		times("plain against combo", 98.0/80, older, "plain", "combo"),
 		times("silent neurons skipped", 1.3, older, "plain", "plain-relu"),
-		{What: "what the per-layer embeddings cost", Unit: "ms", Published: 0.5, Use: Predicted, Note: "an older engine",
+		{What: "what the per-layer embeddings cost", Positions: whole, Unit: "ms", Published: 0.5, Use: Predicted, Note: "an older engine",
 			work: func(s *study) float64 {
 				return s.of(run{model: "combo"}).MeanMs - s.of(run{model: "plain-relu"}).MeanMs
 			}},

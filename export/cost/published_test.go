@@ -112,7 +112,7 @@ func TestDocsShowTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range list {
-		row := fmt.Sprintf("| %s | %s | %.2f | %.2f | %+.1f %% | %s |", p.What, p.Unit, p.Published, p.Model, p.Percent, p.Use)
+		row := fmt.Sprintf("| %s | %s | %s | %.2f | %.2f | %+.1f %% | %s |", p.What, p.Positions, p.Unit, p.Published, p.Model, p.Percent, p.Use)
 		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/cost.md lacks\n%s", row)
 		}

@@ -9,10 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/image"
@@ -29,9 +29,10 @@ type Subject struct {
 
 	// Measured is what the model's own text reads; nil: it is assumed, by the profile.
 	Measured *placement.Measured
-	FullHead bool // the output layer is read in full
-	Searched bool // it is searched, whatever the engine on the chip would do
-	Dense    bool // every neuron is read
+	From     string // where Measured comes from, for users
+	FullHead bool   // the output layer is read in full
+	Searched bool   // it is searched, whatever the engine on the chip would do
+	Dense    bool   // every neuron is read
 
 	// What is known of buffers and image beyond the estimates from the configuration, in bytes.
 	extra      placement.Buffers
@@ -95,7 +96,7 @@ func (s *Subject) fromImage(path string, sets []string) error {
 		return fmt.Errorf("%s is the plan of another model: it has %d layers, the image %d: export again",
 			filepath.Join(filepath.Dir(path), export.PlacementJSON), len(l.Measured.Neurons), s.Config.NLayers)
 	}
-	s.Measured = l.Measured
+	s.Measured, s.From = l.Measured, export.PlacementJSON+" beside the image"
 	return s.known(l.Buffers, f.Bytes)
 }
 
@@ -116,7 +117,7 @@ func (s *Subject) fromCheckpoint(ctx context.Context, path string, sets []string
 	if err != nil {
 		return err
 	}
-	s.Measured = b.Measured
+	s.Measured, s.From = b.Measured, "the checkpoint just now"
 	s.FullHead = b.Measured == nil || b.Measured.Head == nil
 	return s.known(b.Layout.Buffers, int64(len(b.Bytes)))
 }
@@ -167,10 +168,32 @@ func (s *Subject) reads() *placement.Measured {
 	if s.Dense || s.Config.Activation != configs.ReLU {
 		out.Neurons = nil
 	}
+	if out.Head != nil && !s.room(&out) {
+		out.Head = nil
+	}
 	if out.Head == nil && out.Neurons == nil {
 		return nil
 	}
 	return &out
+}
+
+// room says whether the flash partition holds what the search of the output layer reads. Where it does not, exports and
+// imports leave the search out, and so do estimates; but what was measured is there.
+func (s *Subject) room(m *placement.Measured) bool {
+	f := s.Target.Flash
+	return s.Measured != nil || f == nil || imageSize(s.Config, m)+s.extraImage <= f.ModelBytes
+}
+
+// notes say what the plan leaves out.
+func (s *Subject) notes() []string {
+	m := placement.Assume(s.Config, s.Profile)
+	if s.FullHead || m == nil || m.Head == nil || s.room(m) {
+		return nil
+	}
+	whole := *m
+	whole.Head = nil
+	return []string{fmt.Sprintf("the head is read whole: what a search of it needs takes %s bytes, which the flash partition does not have",
+		digits.Comma(imageSize(s.Config, m)-imageSize(s.Config, &whole)))}
 }
 
 // plan places the model and estimates it over a range of positions.
@@ -188,37 +211,58 @@ func (s *Subject) plan(from, to int) (*placement.Layout, error) {
 	return l, nil
 }
 
-// Assume replaces the assumed share of neurons that speak, or of the output layer's rows that are read; below 0 leaves it.
-// The error is one of usage.
-func (s *Subject) Assume(neurons, rows float64) error {
+// Assume replaces the assumed share of neurons that speak, or of the output layer's rows that are read; nil leaves it. A
+// share that would change nothing is refused. The error is one of usage.
+func (s *Subject) Assume(neurons, rows *float64) error {
 	p := *s.Profile
 	for _, a := range []struct {
 		flag  string
-		share float64
+		share *float64
 		to    *targets.Figure
 	}{{"neurons", neurons, &p.Reads.Neurons}, {"head-rows", rows, &p.Reads.Rows}} {
-		switch {
-		case a.share < 0:
-		case a.share > 1 || a.share != a.share:
-			return usage.Errorf("--%s %v: a share between 0 and 1", a.flag, a.share)
+		switch m := placement.Assume(s.Config, s.Profile); {
+		case a.share == nil:
+		case !(*a.share >= 0 && *a.share <= 1):
+			return usage.Errorf("--%s %v: a share between 0 and 1", a.flag, *a.share)
 		case s.Measured != nil:
 			return usage.Errorf("--%s: %s was measured, nothing is assumed: give a model file", a.flag, s.Source)
+		case a.flag == "neurons" && (m == nil || m.Neurons == nil):
+			return usage.Errorf("--neurons: %s has no ReLU gate, every neuron is read", s.Source)
+		case a.flag == "head-rows" && (s.FullHead || m == nil || m.Head == nil):
+			return usage.Errorf("--head-rows: the output layer of %s is not searched, all of it is read", s.Source)
 		default:
 			s.Searched = s.Searched || a.flag == "head-rows"
-			*a.to = targets.Figure{Value: a.share, Kind: "estimate", Source: "--" + a.flag}
+			*a.to = targets.Figure{Value: *a.share, Kind: "estimate", Source: "--" + a.flag}
 		}
 	}
 	s.Profile = &p
 	return nil
 }
 
-// describe says what the head and the neurons are taken to read, and whether that was measured.
+// describe says what the head and the neurons are taken to read, and of each whether that was measured.
 func (s *Subject) describe(l *placement.Layout) string {
-	how := "measured on text that the model wrote"
-	if m := l.Measured; m == nil {
-		how = "nothing need be assumed"
-	} else if m.Assumed {
-		how = "assumed, not measured"
+	m := l.Measured
+	if m == nil {
+		return l.Assumed() + " (nothing is assumed)"
 	}
-	return strings.TrimSpace(l.Assumed()) + " (" + how + ")"
+	how := func(assumed bool) string {
+		if assumed {
+			return " (assumed, not measured)"
+		}
+		return " (measured on text that the model wrote: " + s.From + ")"
+	}
+	head, neurons := "", ""
+	if m.Head != nil && !m.Head.Idle {
+		head = how(m.Assumed || s.Profile.Reads.Search != targets.SearchBounds)
+	}
+	if m.Neurons != nil {
+		neurons = how(m.Assumed)
+	}
+	switch {
+	case head == "" && neurons == "":
+		neurons = " (nothing is assumed)"
+	case head == neurons:
+		head = "" // said once, of both
+	}
+	return m.HeadRead() + head + " and " + m.NeuronsRead() + neurons
 }

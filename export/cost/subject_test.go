@@ -124,12 +124,20 @@ func TestWhatIfs(t *testing.T) {
 	}
 }
 
+// given is a share; -1: none.
+func given(share float64) *float64 {
+	if share == -1 {
+		return nil
+	}
+	return &share
+}
+
 // Shares that are assumed count: fewer neurons, fewer rows, a head or a feed-forward read in full.
 func TestAssumptions(t *testing.T) {
 	chip := esp32s3(t)
 	on := func(profile string, neurons, rows float64, full, dense bool) float64 {
 		s := subject(t, chip, profile)
-		if err := s.Assume(neurons, rows); err != nil {
+		if err := s.Assume(given(neurons), given(rows)); err != nil {
 			t.Fatal(err)
 		}
 		s.FullHead, s.Dense = full, dense
@@ -155,8 +163,8 @@ func TestAssumptions(t *testing.T) {
 	if chip.Profiles[0].Reads.Neurons.Value == 0.1 {
 		t.Error("the target was changed")
 	}
-	for _, bad := range [][2]float64{{1.5, -1}, {-1, 2}, {math.NaN(), -1}} {
-		if err := subject(t, chip, "").Assume(bad[0], bad[1]); err == nil {
+	for _, bad := range [][2]float64{{1.5, -1}, {-1, 2}, {math.NaN(), -1}, {-0.5, -1}, {-1, -0.01}} {
+		if err := subject(t, chip, "").Assume(given(bad[0]), given(bad[1])); err == nil {
 			t.Errorf("%v was accepted", bad)
 		}
 	}
@@ -259,8 +267,13 @@ func TestSources(t *testing.T) {
 			t.Errorf("%s: %v ms, the export planned %v; %s", name, r.Cost.MeanMs, plan.Cost.MeanMs, r.Reads)
 		}
 	}
+	for name, from := range map[string]string{"newest": "the checkpoint just now", "folder": "placement.json beside the image"} {
+		if !strings.Contains(got[name].Reads, from) {
+			t.Errorf("%s: no %q in %s", name, from, got[name].Reads)
+		}
+	}
 	for _, name := range []string{"alone", "model", "set"} {
-		if r := got[name]; !r.Measured.Assumed || !strings.Contains(r.Reads, "assumed, not measured") {
+		if r := got[name]; !r.Measured.Assumed || strings.Contains(r.Reads, "placement.json") || !strings.Contains(r.Reads, "assumed, not measured") {
 			t.Errorf("%s: %s", name, r.Reads)
 		}
 	}
@@ -290,7 +303,7 @@ func TestCommand(t *testing.T) {
 		{[]string{"combo", "--positions", "4-103", "--profile", "study", "--runs", dir}, []string{"positions 4 to 103", `profile "study"`, "head search"}},
 		{[]string{"demo.yaml", "--target", "host"}, []string{"plain host"}},
 		{[]string{"combo.yaml", "--set", "vocab_size=8192", "--neurons", "0.1", "--full-head"}, []string{"the full head and 32 open neurons"}},
-		{[]string{"--published"}, []string{"3 of 14 figures gave 3 parameters", "calibrates", "predicted: missed"}},
+		{[]string{"--published"}, []string{"3 of 14 figures gave 3 parameters", "calibrates", "-5.0 %  missed"}},
 		{[]string{"--calibrate", file}, []string{"kind: measured", "firmware 1f3a", "two_cores"}[:2]},
 		{[]string{"--calibrate", file, "--out", mine}, nil},
 		{[]string{"combo.yaml", "--target", mine}, []string{"combo on ESP32-S3"}},
@@ -309,8 +322,8 @@ func TestCommand(t *testing.T) {
 			continue // a file, not a table
 		}
 		for _, line := range strings.Split(text, "\n") {
-			if len(line) > 100 {
-				t.Errorf("%v: a line of %d: %s", c.args, len(line), line)
+			if len(line) > 100 || strings.HasSuffix(line, " ") {
+				t.Errorf("%v: a line of %d: %q", c.args, len(line), line)
 			}
 		}
 	}
@@ -336,6 +349,13 @@ func TestCommand(t *testing.T) {
 		{[]string{"--calibrate", mine}, "not a usable benchmark", false},
 		{[]string{"--calibrate", file, "--out", mine}, "remove that file, or choose another name", false},
 		{[]string{"--calibrate", file, "--target", "host"}, `target is "esp32s3"`, false},
+		{[]string{"combo.yaml", "--dense", "--neurons", "0.2"}, "--dense and --neurons contradict", true},
+		{[]string{"combo.yaml", "--full-head", "--head-rows", "0.2"}, "--full-head and --head-rows contradict", true},
+		{[]string{"combo.yaml", "--neurons", "-1"}, "--neurons -1: a share between 0 and 1", true},
+		{[]string{"combo.yaml", "--set", "activation=swiglu", "--neurons", "0.2"}, "no ReLU gate", true},
+		{[]string{"combo.yaml", "--set", "vocab_size=512", "--head-rows", "0.2"}, "is not searched", true},
+		{[]string{"--published", "--positions", "4-203"}, "--positions is for the estimate of a model", true},
+		{[]string{"--calibrate", file, "--dense"}, "--dense is for the estimate of a model", true},
 	} {
 		_, _, err := execute(t, c.args...)
 		var coded interface{ ExitCode() int }
@@ -345,5 +365,60 @@ func TestCommand(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(filepath.Join(dir, ".*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// The table has what gains, each once; what gains little, or comes to the same, is named below it.
+func TestWhatHelpsIsShownOnce(t *testing.T) {
+	r := &Report{WhatIfs: []WhatIf{{"groups of 128", 9, 1, true}, {"a scale a row", 9, 1, true}, {"a faster clock", 9, 1, false},
+		{"little", 9.96, 0.04, false}, {"worse", 11, -1, true}}}
+	r.Cost.MeanMs = 10
+	var b strings.Builder
+	r.printWhatIfs(&b)
+	shown, others, _ := strings.Cut(b.String(), "Tried too")
+	for change, want := range map[string]bool{"groups of 128": true, "a scale a row": false, "a faster clock": true, "little": false, "worse": false} {
+		if strings.Contains(shown, change) != want || strings.Contains(others, change) == want {
+			t.Errorf("%s shown: %v\n%s", change, !want, b.String())
+		}
+	}
+	b.Reset()
+	r.WhatIfs = r.WhatIfs[4:]
+	if r.printWhatIfs(&b); strings.Contains(b.String(), "What would help") || !strings.Contains(b.String(), "worse") {
+		t.Error(b.String())
+	}
+}
+
+// What is said of head and neurons is said of each alone.
+func TestDescribe(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"", "the full head and 64 open neurons a layer (assumed, not measured)"},
+		{"--dense", "the full head and every neuron (nothing is assumed)"},
+		{"--dense --head-rows 0.5", "2,048 of the head's rows (assumed, not measured) and every neuron"},
+		{"--head-rows 0.5", "2,048 of the head's rows and 64 open neurons a layer (assumed, not measured)"},
+		{"--neurons 0", "the full head and 0 open neurons a layer (assumed, not measured)"},
+	} {
+		out, _, err := execute(t, append([]string{"combo.yaml"}, strings.Fields(c.args)...)...)
+		if err != nil || !strings.Contains(out, "\n"+c.want+"\n") {
+			t.Errorf("%s: %v, no %q in\n%s", c.args, err, c.want, out)
+		}
+	}
+}
+
+// Where the flash partition has no room for what a search needs, a configuration is planned as exports and imports plan it:
+// with the head read whole, and a note.
+func TestNoRoomForTheSearch(t *testing.T) {
+	var sets []string
+	for _, x := range append(slices.Clone(shapes["esp32-ai"]), "quant.weights.scale=f16") {
+		sets = append(sets, "--set", x)
+	}
+	for args, want := range map[string]bool{"": true, "--head-rows 0.1": true, "--full-head": false} {
+		out, _, err := execute(t, slices.Concat([]string{"combo.yaml"}, sets, strings.Fields(args))...)
+		if err != nil || !strings.Contains(out, "the full head and every neuron") ||
+			strings.Contains(out, "note: the head is read whole: what a search of it needs takes 1,1") != want {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
+	if out, _, err := execute(t, "combo.yaml", "--head-rows", "0.1"); err != nil || strings.Contains(out, "note:") {
+		t.Errorf("combo: %v\n%s", err, out)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -35,7 +36,7 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 		if i == 0 {
 			fmt.Fprintln(&b)
 		}
-		fmt.Fprintln(&b, wrap("note: "+n, width))
+		fmt.Fprintln(&b, Wrap("note: "+n, width))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -49,7 +50,7 @@ func (c *Cost) Write(b *strings.Builder) {
 		"Reading and computing overlap, and the longer counts; but rows from flash are waited for.\n\n", c.MeanMs, c.From, c.To)
 	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	for _, w := range c.Waits {
-		fmt.Fprintf(tw, "%.3f\t%s\t  %-20s\t\n", w.Ms, c.share(w.Ms), w.For)
+		fmt.Fprintf(tw, "%.3f\t%s\t  %s\n", w.Ms, c.share(w.Ms), w.For)
 	}
 	tw.Flush()
 	fmt.Fprintln(b)
@@ -75,21 +76,27 @@ func (c *Cost) Write(b *strings.Builder) {
 func (c *Cost) share(ms float64) string { return fmt.Sprintf("%.1f %%", 100*ms/c.MeanMs) }
 
 // Assumed says what is taken to be read of head and neurons.
-func (l *Layout) Assumed() string {
-	head, neurons := "the full head", "every neuron"
-	if m := l.Measured; m != nil {
-		if m.head() != nil {
-			head = fmt.Sprintf("%.0f of the head's rows", m.Head.Rows)
-		}
-		if m.Neurons != nil {
-			var rows int64
-			for _, n := range m.Neurons {
-				rows += n.Up
-			}
-			neurons = fmt.Sprintf("%.0f open neurons a layer", float64(rows)/float64(len(m.Neurons)*m.Tokens))
-		}
+func (l *Layout) Assumed() string { return l.Measured.HeadRead() + " and " + l.Measured.NeuronsRead() }
+
+// HeadRead says what is taken to be read of the head. The receiver may be nil.
+func (m *Measured) HeadRead() string {
+	if m.head() == nil {
+		return "the full head"
 	}
-	return head + " and " + neurons
+	return digits.Comma(int64(math.Round(m.Head.Rows))) + " of the head's rows"
+}
+
+// NeuronsRead says what is taken to be read of the neurons. The receiver may be nil.
+func (m *Measured) NeuronsRead() string {
+	if m == nil || m.Neurons == nil {
+		return "every neuron"
+	}
+	var rows int64
+	for _, n := range m.Neurons {
+		rows += n.Up
+	}
+	mean := float64(rows) / (float64(len(m.Neurons)) * float64(m.Tokens))
+	return digits.Comma(int64(math.Round(mean))) + " open neurons a layer"
 }
 
 // Write prints the whole plan: the summary, and a line per tensor.
@@ -116,8 +123,8 @@ func (l *Layout) Write(w io.Writer) error {
 // width is what a line of text fits into.
 const width = 100
 
-// wrap breaks a text between words; later lines are indented.
-func wrap(text string, width int) string {
+// Wrap breaks a text between words; later lines are indented.
+func Wrap(text string, width int) string {
 	var b strings.Builder
 	at := 0
 	for i, word := range strings.Fields(text) {
