@@ -201,6 +201,7 @@ void board_run(board *b, port *p) {
     for (;;) {
         clear(b, p);
         board_boot(b);
+        port_booted(p, b->code, b->code == NULL ? NULL : b->failure);
         board_report(b);
         const board_end end = board_serve(b);
         if (b->team_started) {

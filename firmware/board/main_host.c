@@ -1,4 +1,6 @@
 /* board: the virtual board as a program. Its help says how it is called. Compiled by firmware/Makefile alone. */
+#define _POSIX_C_SOURCE 200809L
+
 #include "host.h"
 
 #ifdef CHIPLM_BOARD_MAIN
@@ -8,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char help[] =
     "usage: board --model FILE [--sram BYTES] [--psram BYTES] [--fd N]\n"
@@ -15,9 +18,9 @@ static const char help[] =
     "Runs the firmware on this machine. It answers the requests of firmware/PROTOCOL.md on standard input and\n"
     "output, or on the open descriptor N, such as the master of a pseudo-terminal.\n"
     "\n"
-    "  --model FILE    an image (chiplm export); none: a board whose model partition is empty\n"
-    "  --sram BYTES    memory that the firmware may take (default 286720)\n"
-    "  --psram BYTES   the same of PSRAM (default 8323072); 0: a board without\n"
+    "  --model FILE    an image (chiplm export), copied at a boot; none: a board whose model partition is empty\n"
+    "  --sram BYTES    memory that the firmware may take (default 286720, at most 1073741824)\n"
+    "  --psram BYTES   the same of PSRAM (default 8323072, at most 1073741824); 0: a board without\n"
     "  --fd N          requests and answers go over this descriptor\n";
 
 static int wrong(const char *what, const char *value) {
@@ -35,7 +38,7 @@ static int number(const char *text, size_t *v) {
 }
 
 int main(int argc, char **argv) {
-    chiplm_board_options o = {.sram = 286720, .psram = 8323072, .in = 0, .out = 1, .stop = -1};
+    chiplm_board_options o = {.sram = 286720, .psram = 8323072, .in = 0, .out = 1, .stop = -1, .booted = -1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             fputs(help, stdout);
@@ -53,6 +56,10 @@ int main(int argc, char **argv) {
         if (!number(argv[i], &v)) {
             return wrong("not a number:", argv[i]);
         }
+        if (v > CHIPLM_BOARD_MOST) {
+            fprintf(stderr, "board: %s %s is more than %d\n", flag, argv[i], CHIPLM_BOARD_MOST);
+            return 2;
+        }
         if (strcmp(flag, "--sram") == 0) {
             o.sram = v;
         } else if (strcmp(flag, "--psram") == 0) {
@@ -62,6 +69,11 @@ int main(int argc, char **argv) {
         } else {
             return wrong("unknown flag", flag);
         }
+    }
+    struct stat info;
+    if (o.model != NULL && stat(o.model, &info) == 0 && !S_ISREG(info.st_mode)) {
+        fprintf(stderr, "board: --model %s is no regular file: name an image\n", o.model);
+        return 1;
     }
     signal(SIGPIPE, SIG_IGN); /* a reader that went away is a cable that was pulled */
     const int status = chiplm_board_run(&o);

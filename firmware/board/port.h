@@ -46,6 +46,10 @@ uint32_t port_cycles(port *p);
 /* Says that the firmware is alive. Called at least once a second by code that waits or computes, after the start. */
 void port_feed(port *p);
 
+/* Told at the end of a boot: why there is no model to run, or null and null. Whoever started a virtual board learns it; on a
+ * chip nothing happens. */
+void port_booted(port *p, const char *code, const char *failure);
+
 /* Restarts the chip and does not return. On a virtual board returns, with all memory free again. */
 void port_restart(port *p);
 

@@ -8,9 +8,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -30,9 +31,9 @@ struct port {
     port_chip chip;
     int in, out, stop;
     bool stopped;
-    void *model; /* mapped, or null */
-    size_t model_bytes;
+    int booted;             /* of the options, until the first boot was told; then -1 */
     const char *path;
+    void *model; /* a copy of the file, made at a boot: flash does not change under a firmware */
     memory memories[PORT_MEMORIES];
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -118,11 +119,20 @@ uint32_t port_cycles(port *p) {
 
 void port_feed(port *p) { (void)p; }
 
-static void forget_model(port *p) {
-    if (p->model != NULL) {
-        (void)munmap(p->model, p->model_bytes);
-        p->model = NULL;
+void port_booted(port *p, const char *code, const char *failure) {
+    if (p->booted < 0) {
+        return;
     }
+    char text[1024]; /* a failure is a sentence */
+    const int n = code == NULL ? snprintf(text, sizeof text, "\n") : snprintf(text, sizeof text, "%s %s\n", code, failure);
+    const ssize_t sent = write(p->booted, text, (size_t)n < sizeof text ? (size_t)n : sizeof text - 1);
+    (void)sent; /* nobody wants to know */
+    p->booted = -1;
+}
+
+static void forget_model(port *p) {
+    free(p->model);
+    p->model = NULL;
 }
 
 void port_restart(port *p) {
@@ -176,34 +186,64 @@ void port_read_through(const void *at, size_t bytes) {
 
 /* -------------------------------------------------------------------------------------------------------- the model */
 
+/* Memory at a multiple of 64. */
+static void *allocate(size_t bytes) {
+    return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
+}
+
+/* Reads n bytes from the start of a file. Returns 0 or an errno. */
+static int read_all(int fd, uint8_t *to, size_t n) {
+    for (size_t done = 0; done < n;) {
+        const ssize_t got = read(fd, to + done, n - done);
+        if (got > 0) {
+            done += (size_t)got;
+        } else if (got == 0 || errno != EINTR) {
+            return got == 0 ? EIO : errno; /* EIO: it was cut meanwhile */
+        }
+    }
+    return 0;
+}
+
+/* A private copy of what an open file holds. Returns 0 or an errno. */
+static int copy_model(port *p, int fd, port_model *model) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        return errno;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        return S_ISDIR(info.st_mode) ? EISDIR : EINVAL;
+    }
+    if (info.st_size == 0) {
+        return 0;
+    }
+    const size_t n = (size_t)info.st_size;
+    p->model = info.st_size > CHIPLM_BOARD_MOST ? NULL : allocate(n);
+    if (p->model == NULL) {
+        return ENOMEM;
+    }
+    const int error = read_all(fd, p->model, n);
+    if (error != 0) {
+        forget_model(p);
+        return error;
+    }
+    *model = (port_model){.at = p->model, .bytes = n, .room = n};
+    return 0;
+}
+
 port_model_state port_find_model(port *p, port_model *model) {
     *model = (port_model){0};
     if (p->path == NULL || p->path[0] == '\0') {
         return PORT_MODEL_EMPTY;
     }
-    const int fd = open(p->path, O_RDONLY);
-    struct stat info;
-    if (fd < 0 || fstat(fd, &info) != 0) {
-        model->error = errno;
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        return PORT_MODEL_FAILED;
-    }
-    if (info.st_size == 0) {
+    const int fd = open(p->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* else opening a pipe waits for its writer */
+    model->error = fd < 0 ? errno : copy_model(p, fd, model);
+    if (fd >= 0) {
         (void)close(fd);
-        return PORT_MODEL_EMPTY;
     }
-    p->model_bytes = (size_t)info.st_size;
-    p->model = mmap(NULL, p->model_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
-    model->error = errno;
-    (void)close(fd);
-    if (p->model == MAP_FAILED) {
-        p->model = NULL;
+    if (model->error != 0) {
         return PORT_MODEL_FAILED;
     }
-    *model = (port_model){.at = p->model, .bytes = p->model_bytes, .room = p->model_bytes};
-    return PORT_MODEL_FOUND;
+    return model->at == NULL ? PORT_MODEL_EMPTY : PORT_MODEL_FOUND;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the cores */
@@ -247,11 +287,6 @@ void port_end_core(port *p) { (void)pthread_join(p->thread, NULL); }
 
 /* -------------------------------------------------------------------------------------------------------- the board */
 
-/* Memory at a multiple of 64. */
-static void *allocate(size_t bytes) {
-    return bytes > SIZE_MAX - 64 ? NULL : aligned_alloc(64, (bytes + 63) / 64 * 64);
-}
-
 static int run(port *p, board *b, const chiplm_board_options *o) {
     const size_t sizes[PORT_MEMORIES] = {[PORT_SRAM] = o->sram, [PORT_PSRAM] = o->psram};
     int status = b == NULL ? ENOMEM : 0;
@@ -270,6 +305,9 @@ static int run(port *p, board *b, const chiplm_board_options *o) {
 }
 
 int chiplm_board_run(const chiplm_board_options *options) {
+    if (options->sram > CHIPLM_BOARD_MOST || options->psram > CHIPLM_BOARD_MOST) {
+        return EINVAL;
+    }
     const int flags[2] = {fcntl(options->in, F_GETFL), fcntl(options->out, F_GETFL)};
     if (flags[0] < 0 || flags[1] < 0 || fcntl(options->in, F_SETFL, flags[0] | O_NONBLOCK) < 0 ||
         fcntl(options->out, F_SETFL, flags[1] | O_NONBLOCK) < 0) {
@@ -289,6 +327,7 @@ int chiplm_board_run(const chiplm_board_options *options) {
         .in = options->in,
         .out = options->out,
         .stop = options->stop,
+        .booted = options->booted,
         .path = options->model,
         .mutex = PTHREAD_MUTEX_INITIALIZER,
         .wake = PTHREAD_COND_INITIALIZER,

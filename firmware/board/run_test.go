@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -232,4 +234,120 @@ func TestCableIsPulled(t *testing.T) {
 		t.Errorf("Run gave %v", err)
 	}
 	_ = first.Close()
+}
+
+// Flash does not change under a firmware: a board runs on with the model that it started with, until it starts again.
+func TestModelFileChanges(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(path string) error
+		code   string // after a restart
+	}{
+		"cut":         {func(path string) error { return os.Truncate(path, 0) }, "model-empty"},
+		"overwritten": {func(path string) error { return os.WriteFile(path, []byte(strings.Repeat("x", 5000)), 0o600) }, "model"},
+		"removed":     {os.Remove, "model"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, path := model(t)
+			b := run(t, t.Context(), board.Options{Model: path})
+			fmt.Fprint(b.in, "D 9 0\n")
+			want := until(t, b.lines, "D 9 ")
+			if err := c.change(path); err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprint(b.in, "D 9 0\nR\n")
+			if got := until(t, b.lines, "D 9 "); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			until(t, b.lines, "# not ready: "+c.code+" ")
+			if err := b.in.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-b.ended; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A board tells once how its boot went; what is no regular file is no model, and does not hold it up.
+func TestBooted(t *testing.T) {
+	_, path := model(t)
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		o    board.Options
+		want string
+	}{
+		{board.Options{Model: path}, ""},
+		{board.Options{}, "model-empty"},
+		{board.Options{Model: write(t, nil)}, "model-empty"},
+		{board.Options{Model: write(t, []byte("no image"))}, "model"},
+		{board.Options{Model: fifo}, "model"},
+		{board.Options{Model: t.TempDir()}, "model"},
+		{board.Options{Model: os.DevNull}, "model"},
+		{board.Options{Model: fifo + "-none"}, "model"},
+		{board.Options{Model: path, PSRAM: -1}, "psram"},
+		{board.Options{Model: path, SRAM: 2000}, "memory"},
+		{board.Options{Model: path, SRAM: board.MostMemory, PSRAM: board.MostMemory}, ""},
+	} {
+		told := make(chan *board.Failure, 2)
+		c.o.Booted = func(f *board.Failure) { told <- f }
+		b := run(t, t.Context(), c.o)
+		fmt.Fprint(b.in, "R\n")
+		if err := b.in.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-b.ended; err != nil {
+			t.Errorf("%+v: %v", c.o, err)
+		}
+		if len(told) != 1 {
+			t.Fatalf("%+v: told %d times", c.o, len(told))
+		}
+		f := <-told
+		if (f == nil) != (c.want == "") || f != nil && (f.Code != c.want || len(f.Message) < 10) {
+			t.Errorf("%+v: %+v, want %q", c.o, f, c.want)
+		}
+	}
+}
+
+// Sizes that no board has are refused, by the function and by the program; so is a model that would hold the program up.
+func TestRefusals(t *testing.T) {
+	for _, o := range []board.Options{{SRAM: board.MostMemory + 1}, {PSRAM: board.MostMemory + 1}, {SRAM: 1<<63 - 1}, {PSRAM: 1<<63 - 1}} {
+		o.Booted = func(*board.Failure) { t.Errorf("%+v: a boot", o) }
+		b := run(t, t.Context(), o)
+		if err := <-b.ended; err == nil || !strings.Contains(err.Error(), fmt.Sprint(board.MostMemory)) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip("gcc is not installed")
+	}
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	fifo := filepath.Join(t.TempDir(), "fifo")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for args, want := range map[string]int{
+		"--sram 1073741825":            2,
+		"--psram 18446744073709551615": 2,
+		"--sram 18446744073705357312":  2, // wraps with what is added
+		"--psram 18446744073709551616": 2,
+		"--sram -1":                    2,
+		"--model " + fifo:              1,
+		"--model " + t.TempDir():       1,
+		"--model " + os.DevNull:        1,
+	} {
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		out, err := exec.CommandContext(ctx, path, strings.Fields(args)...).CombinedOutput()
+		cancel()
+		var exit *exec.ExitError
+		if !errors.As(err, &exit) || exit.ExitCode() != want || !strings.HasPrefix(string(out), "board: ") {
+			t.Errorf("%s: %v\n%s", args, err, out)
+		}
+	}
 }

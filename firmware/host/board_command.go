@@ -47,8 +47,10 @@ until it is interrupted; clients may come and go.`,
 			if opt.Model == "" {
 				return usage.Errorf("--virtual is empty: name an image or an export folder")
 			}
-			if opt.SRAM < 0 || opt.PSRAM < 0 {
-				return usage.Errorf("--sram and --psram are bytes: 0 or more")
+			for flag, bytes := range map[string]int64{"sram": opt.SRAM, "psram": opt.PSRAM} {
+				if bytes < 0 || bytes > virtual.MostMemory {
+					return usage.Errorf("--%s %d is not between 0 and %d bytes", flag, bytes, virtual.MostMemory)
+				}
 			}
 			if without {
 				opt.PSRAM = -1
@@ -82,9 +84,12 @@ func runVirtual(ctx context.Context, opt virtual.Options, out, errs io.Writer) e
 	if opt.Link != "" {
 		name = opt.Link
 	}
-	failure, err := startFailure(ctx, b.Port())
+	failure, err := b.Booted(ctx)
+	if ctx.Err() != nil {
+		return b.Close() // an interrupt is how it is meant to end
+	}
 	if err != nil {
-		return errors.Join(err, b.Close())
+		return err
 	}
 	if failure != nil {
 		fmt.Fprintf(errs, "note: the board runs without its model: %v\n", failure)
@@ -95,33 +100,10 @@ func runVirtual(ctx context.Context, opt virtual.Options, out, errs io.Writer) e
 	}
 	select {
 	case <-ctx.Done():
-		return b.Close() // an interrupt is how it is meant to end
+		return b.Close()
 	case <-b.Done():
 		return errors.Join(errors.New("the virtual board ended by itself"), b.Close())
 	}
-}
-
-// startFailure is why a board started without its model; nil if it has one.
-func startFailure(ctx context.Context, name string) (failure, err error) {
-	c, _, err := connect(ctx, name, false, nil)
-	if err != nil {
-		return nil, err
-	}
-	defer c.Close()
-	answer, err := c.Info(ctx)
-	if err != nil {
-		return nil, onPort(name, err)
-	}
-	var info struct {
-		Error *line.BoardError `json:"error"`
-	}
-	if err := json.Unmarshal(answer, &info); err != nil {
-		return nil, onPort(name, err)
-	}
-	if info.Error == nil {
-		return nil, nil
-	}
-	return info.Error, nil
 }
 
 // asked runs one request of a command and prints its JSON object.

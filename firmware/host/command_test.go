@@ -10,11 +10,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/cost"
 	"github.com/chiplm/chiplm/export/targets"
 	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
@@ -218,9 +220,11 @@ func TestVirtualBoard(t *testing.T) {
 	if err := little.ExecuteContext(short); err != nil || !strings.Contains(notes.String(), "(memory)") {
 		t.Errorf("a board with little memory: %v\n%s", err, notes.String())
 	}
-	for _, args := range [][]string{{"--virtual", filepath.Join(dir, "none")}, {"--virtual", ""}, {"--link", link}, {"--virtual", dir, "--sram", "-1"}, {"--virtual", filepath.Join(dir, "golden.json")}} {
+	for _, args := range [][]string{{"--virtual", filepath.Join(dir, "none")}, {"--virtual", ""}, {"--link", link}, {"--virtual", dir, "--sram", "-1"}, {"--virtual", dir, "--sram", "9223372036854775807"}, {"--virtual", dir, "--psram", "1073741825"}, {"--virtual", filepath.Join(dir, "golden.json")}} {
 		if _, _, err := run(t, context.Background(), nil, BoardCommand(), args...); err == nil {
 			t.Errorf("%v was accepted", args)
+		} else if refused := (*usage.Error)(nil); len(args) == 4 && (!errors.As(err, &refused) || !strings.Contains(err.Error(), args[2]+" "+args[3])) {
+			t.Errorf("%v: %v", args, err)
 		}
 	}
 }
@@ -253,5 +257,56 @@ func TestBenchmarkIsTaken(t *testing.T) {
 		if _, _, err := b.Calibrate(chip); !errors.Is(err, want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// A client that takes the port as soon as it is there, and writes and reads what it likes, is in nobody's way.
+func TestVirtualBoardAndHastyClients(t *testing.T) {
+	model, link := tinymodel.Image(t), filepath.Join(t.TempDir(), "board")
+	for range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		over := make(chan struct{})
+		go func() {
+			defer close(over)
+			for ctx.Err() == nil {
+				f, err := os.OpenFile(link, os.O_RDWR|syscall.O_NOCTTY|syscall.O_NONBLOCK, 0)
+				if err != nil {
+					continue
+				}
+				_, _ = f.WriteString("V\nR\n! range no\nG 5 0 0 0 0 1 1\n\x04")
+				_, _ = f.Read(make([]byte, 100))
+				f.Close()
+			}
+		}()
+		c := BoardCommand()
+		c.SetErr(io.Discard)
+		said := make(chan string, 1)
+		c.SetOut(watched{func(s string) { said <- s }})
+		c.SetArgs([]string{"--virtual", model, "--link", link})
+		c.SilenceErrors, c.SilenceUsage = true, true
+		ended := make(chan error, 1)
+		go func() { ended <- c.ExecuteContext(ctx) }()
+		select {
+		case <-said:
+		case err := <-ended:
+			t.Fatalf("it ended: %v", err)
+		}
+		for range 100 {
+			f, err := os.OpenFile(link, os.O_RDWR|syscall.O_NOCTTY, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("it ended: %v", err)
+		default:
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		<-over
 	}
 }

@@ -148,6 +148,12 @@ void *port_take(port *p, port_memory memory, size_t bytes) {
     return heap_caps_aligned_alloc(ALIGN, bytes, caps_of(memory));
 }
 
+void port_booted(port *p, const char *code, const char *failure) {
+    (void)p;
+    (void)code;
+    (void)failure;
+}
+
 void port_lend(port *p, port_memory memory, size_t bytes) {
     (void)p;
     (void)memory;

@@ -10,11 +10,15 @@ import (
 	"golang.org/x/term"
 
 	"github.com/chiplm/chiplm/firmware/board"
+	"github.com/chiplm/chiplm/firmware/host/line"
 )
+
+// MostMemory is how many bytes a memory of a virtual board may have.
+const MostMemory = board.MostMemory
 
 // Options of a virtual board.
 type Options struct {
-	Model       string // path of an image; "": a board without a model
+	Model       string // path of an image, copied at a boot; "": a board without a model
 	SRAM, PSRAM int64  // bytes that the firmware may take; 0: those of an ESP32-S3-N16R8; a negative PSRAM: a board without
 	Link        string // path of a symbolic link to the port, removed in the end; "": none
 }
@@ -26,6 +30,8 @@ type Board struct {
 	cancel  context.CancelFunc
 	done    chan struct{}
 	err     error // of the board; read after done
+	booted  chan struct{}
+	failure *board.Failure // read after booted
 	closing sync.Once
 }
 
@@ -36,7 +42,7 @@ func Start(opt Options) (*Board, error) {
 	if err != nil {
 		return nil, fmt.Errorf("virtual board: no pseudo-terminal: %w", err)
 	}
-	b := &Board{port: slave.Name(), done: make(chan struct{})}
+	b := &Board{port: slave.Name(), done: make(chan struct{}), booted: make(chan struct{})}
 	// A terminal would echo what the board says back to it, until a client opens it raw.
 	_, err = term.MakeRaw(int(slave.Fd()))
 	if err == nil && opt.Link != "" {
@@ -54,7 +60,11 @@ func Start(opt Options) (*Board, error) {
 		defer master.Close()
 		defer b.removeLink() // before another terminal can have the name of the port
 		fd := master.Fd()
-		if err := board.Run(ctx, board.Options{Model: opt.Model, SRAM: opt.SRAM, PSRAM: opt.PSRAM, In: fd, Out: fd}); !errors.Is(err, context.Canceled) {
+		err := board.Run(ctx, board.Options{Model: opt.Model, SRAM: opt.SRAM, PSRAM: opt.PSRAM, In: fd, Out: fd, Booted: func(why *board.Failure) {
+			b.failure = why
+			close(b.booted)
+		}})
+		if !errors.Is(err, context.Canceled) {
 			b.err = err
 		}
 	}()
@@ -66,6 +76,26 @@ func (b *Board) Port() string { return b.port }
 
 // Done is closed when the board has ended.
 func (b *Board) Done() <-chan struct{} { return b.done }
+
+// Booted waits until the board has booted. The failure is why it has no model to run, nil if it has one. It asks the board
+// itself, not over the port, so that no client can be in the way. The error is that of ctx, or of a board that ended.
+func (b *Board) Booted(ctx context.Context) (failure *line.BoardError, err error) {
+	select {
+	case <-b.booted:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-b.done:
+		select {
+		case <-b.booted: // both
+		default:
+			return nil, errors.Join(errors.New("the virtual board ended before it had booted"), b.err)
+		}
+	}
+	if b.failure == nil {
+		return nil, nil
+	}
+	return &line.BoardError{Code: b.failure.Code, Message: b.failure.Message}, nil
+}
 
 // Close ends the board, and says what went wrong with it, if anything did.
 func (b *Board) Close() error {
