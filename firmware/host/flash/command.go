@@ -44,6 +44,9 @@ what the chip holds with that of each file. Old and new versions of esptool are 
 			if board.Baud < 1 {
 				return usage.Errorf("--baud %d is no speed", board.Baud)
 			}
+			if board.Port == "" {
+				return usage.Errorf("--port is empty: name a port, or leave it out for the one board there is")
+			}
 			ctx, errs := cmd.Context(), cmd.ErrOrStderr()
 			opt.Path = args[0]
 			plan, err := NewPlan(opt)

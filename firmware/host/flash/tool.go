@@ -8,9 +8,11 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -57,7 +59,8 @@ func FindTool(ctx context.Context) (*Tool, error) {
 		}
 		major, err := strconv.Atoi(version[:strings.IndexByte(version, '.')])
 		if err != nil {
-			return nil, err // the pattern has digits there
+			why += fmt.Sprintf("; %s is there and gives no version of esptool: %.40q", words[0], version)
+			continue
 		}
 		return &Tool{Command: words, Version: version, dashes: major >= 5}, nil
 	}
@@ -67,15 +70,13 @@ func FindTool(ctx context.Context) (*Tool, error) {
 func versionOf(ctx context.Context, words []string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, answering)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, words[0], append(words[1:len(words):len(words)], "version")...)
-	cmd.WaitDelay = time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("%w: %s", err, lastLine(out))
+	var out bytes.Buffer
+	if err := runGroup(ctx, append(words[:len(words):len(words)], "version"), &out, time.Second); err != nil {
+		return "", fmt.Errorf("%w: %s", err, lastLine(out.Bytes()))
 	}
-	m := versionLine.FindSubmatch(out)
+	m := versionLine.FindSubmatch(out.Bytes())
 	if m == nil {
-		return "", fmt.Errorf("it says no version: %q", lastLine(out))
+		return "", fmt.Errorf("it says no version: %.200q", lastLine(out.Bytes()))
 	}
 	return string(m[1]) + "." + string(m[2]), nil
 }
@@ -115,11 +116,7 @@ func (t *Tool) keep() []string {
 
 // runTool runs a command line of the tool; what it prints goes to w as it comes.
 func runTool(ctx context.Context, line []string, w io.Writer) error {
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
-	cmd.Stdout, cmd.Stderr = w, w
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // the tool then lets go of the port
-	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
+	err := runGroup(ctx, line, w, 5*time.Second)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -127,6 +124,35 @@ func runTool(ctx context.Context, line []string, w io.Writer) error {
 		return fmt.Errorf("%w failed, its own words are above (%w): %s", ErrTool, err, quote(line))
 	}
 	return nil
+}
+
+// runGroup runs a program in a process group of its own. When ctx ends, all of the group are interrupted, so that the
+// tool lets go of the port, and after the grace, or at the user's next signal, whoever is left is killed.
+func runGroup(ctx context.Context, line []string, w io.Writer, grace time.Duration) error {
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Stdout, cmd.Stderr = w, w
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = grace
+	again := make(chan os.Signal, 1)
+	defer signal.Stop(again)
+	ended := make(chan struct{})
+	defer close(ended)
+	cmd.Cancel = func() error {
+		signal.Notify(again, os.Interrupt, syscall.SIGTERM)
+		go func() {
+			select {
+			case <-again:
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			case <-ended:
+			}
+		}()
+		return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT)
+	}
+	err := cmd.Run()
+	if ctx.Err() != nil && cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // those that the program started
+	}
+	return err
 }
 
 var plain = regexp.MustCompile(`^[\w./:=@%+-]+$`)

@@ -6,8 +6,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/chiplm/chiplm/data/digits"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/export/parts"
 )
 
@@ -34,28 +36,50 @@ func (p *Plan) Write(ctx context.Context, t *Tool, b Board, w io.Writer) error {
 		}
 	}
 	write, verify := p.commands(t, b)
-	if err := runTool(ctx, write, w); err != nil {
-		return fmt.Errorf("writing: %w; a board that is not found enters its boot loader while BOOT is held and RESET pressed", err)
+	if err := runTool(ctx, write, w); ctx.Err() != nil {
+		return fmt.Errorf("writing was stopped, and the chip may hold a part: flash again before you use it: %w", ctx.Err())
+	} else if err != nil {
+		return fmt.Errorf("writing: %w; %s", err, bootLoader)
 	}
-	if err := runTool(ctx, verify, w); err != nil {
+	if err := runTool(ctx, verify, w); ctx.Err() != nil {
+		return fmt.Errorf("all was written, but the comparison was stopped: flash again to be sure: %w", ctx.Err())
+	} else if err != nil {
 		return fmt.Errorf("the chip does not hold what was written, so do not use it: %w", err)
 	}
 	return nil
 }
 
+const bootLoader = "a board that is not found enters its boot loader while BOOT is held and RESET pressed"
+
+// folders are those that the tool puts what it reads into; a run that was killed leaves one.
+const folders = "chiplm-flash-"
+
+// tidy removes folders that killed runs left. Reading a table takes seconds: what is an hour old is in no use.
+func tidy() {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folders+"*"))
+	for _, dir := range left {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && time.Since(info.ModTime()) > time.Hour {
+			_ = os.RemoveAll(dir) // those of other users stay
+		}
+	}
+}
+
 // ask reads the partition table of a board and takes the model's place from it.
 func (p *Plan) ask(ctx context.Context, t *Tool, b Board, w io.Writer) error {
-	dir, err := os.MkdirTemp("", "chiplm-flash-")
+	tidy()
+	dir, err := os.MkdirTemp("", folders)
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	path := filepath.Join(dir, "table.bin")
 	line := t.line(p.Chip, b.Port, b.Baud, "no-reset", "read-flash", fmt.Sprintf("%#x", parts.TableOffset), fmt.Sprintf("%#x", parts.TableBytes), path)
-	if err := runTool(ctx, line, w); err != nil {
-		return fmt.Errorf("reading the board's partition table: %w; a board that is not found enters its boot loader while BOOT is held and RESET pressed", err)
+	if err := runTool(ctx, line, w); ctx.Err() != nil {
+		return fmt.Errorf("reading the board's partition table was stopped, and nothing was written: %w", ctx.Err())
+	} else if err != nil {
+		return fmt.Errorf("reading the board's partition table: %w; %s", err, bootLoader)
 	}
-	binary, err := os.ReadFile(path)
+	binary, err := regular.ReadFile(path, parts.TableBytes)
 	if err != nil {
 		return fmt.Errorf("%w read no partition table: %w", ErrTool, err)
 	}
