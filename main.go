@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -55,7 +56,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 141
 	}
 	fmt.Fprintf(stderr, "chiplm: %v\n", err)
-	var coded interface{ ExitCode() int }
+	return status(ctx, err, stderr)
+}
+
+// status is the exit status of an error that was told.
+func status(ctx context.Context, err error, stderr io.Writer) int {
+	var coded usage.Coded
 	switch {
 	case errors.As(err, &coded):
 		return coded.ExitCode()
@@ -144,7 +150,8 @@ func plainFlagError(err error) error {
 }
 
 // markUsageErrors lets every command report wrong arguments as a usage error, with a hint where to look. A command
-// that only groups others says so when it is given a word that names none of them.
+// that only groups others says so when it is given a word that names none of them. An argument that is empty, as an unset
+// variable of a shell gives, is refused, but for a prompt.
 func markUsageErrors(cmd *cobra.Command) {
 	check := cmd.Args
 	if check == nil {
@@ -156,6 +163,9 @@ func markUsageErrors(cmd *cobra.Command) {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
 			return usage.Errorf("%w; see %s --help", err, cmd.CommandPath())
+		}
+		if at := slices.Index(args, ""); at >= 0 && !strings.Contains(cmd.Use, "PROMPT") {
+			return usage.Errorf("argument %d is empty: give it, or leave it out if it may be; see %s --help", at+1, cmd.CommandPath())
 		}
 		return nil
 	}

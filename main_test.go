@@ -3,11 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/train"
 )
 
 func runLine(t *testing.T, ctx context.Context, args ...string) (code int, stdout, stderr string) {
@@ -43,6 +51,7 @@ func TestExitCodes(t *testing.T) {
 		{context.Background(), "board info --port nothing-here", 1},
 		{context.Background(), "chat --ids Once", 2},
 		{context.Background(), "flash", 2},
+		{context.Background(), "flash nothing-here --port=", 2},
 		{context.Background(), "flash nothing-here", 1},
 		{context.Background(), "eval bpb", 1},
 		{context.Background(), "verify", 1},
@@ -57,6 +66,59 @@ func TestExitCodes(t *testing.T) {
 		if code != 0 && !strings.HasPrefix(stderr, "chiplm: ") {
 			t.Errorf("chiplm %s: failed with %q on standard error", c.line, stderr)
 		}
+	}
+}
+
+// The status of a program that was run is not that of this one; only errors that are meant to end the program say theirs.
+func TestStatusOfOtherPrograms(t *testing.T) {
+	other := exec.Command("sh", "-c", "exit 42").Run()
+	if exit := (*exec.ExitError)(nil); !errors.As(other, &exit) || exit.ExitCode() != 42 {
+		t.Skipf("no shell: %v", other)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want int
+	}{
+		{t.Context(), other, 1},
+		{t.Context(), fmt.Errorf("esptool failed: %w", other), 1},
+		{t.Context(), errors.Join(other, usage.Errorf("bad flag")), 2},
+		{t.Context(), usage.Errorf("bad flag: %w", other), 2},
+		{t.Context(), fmt.Errorf("%w after %w", &train.Interrupted{}, other), 130},
+		{cancelled, fmt.Errorf("%w: %w", context.Canceled, other), 130},
+	} {
+		if got := status(c.ctx, c.err, io.Discard); got != c.want {
+			t.Errorf("%v: %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+// An argument that is empty, as an unset variable of a shell gives, is a command line that cannot be understood, for every
+// command that takes one.
+func TestEmptyArguments(t *testing.T) {
+	t.Chdir(t.TempDir())
+	takes := regexp.MustCompile(`[A-Z]{3,}`)
+	tried := 0
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if args := strings.Fields(cmd.CommandPath())[1:]; takes.MatchString(cmd.Use) {
+			tried++
+			if cmd.Name() == "chat" {
+				return // an empty prompt is one
+			}
+			if code, _, stderr := runLine(t, t.Context(), append(args, "")...); code != 2 {
+				t.Errorf("%s \"\": exit status %d: %s", cmd.CommandPath(), code, stderr)
+			}
+		}
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(rootCommand())
+	if tried < 5 {
+		t.Errorf("%d commands were tried", tried)
 	}
 }
 

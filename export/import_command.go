@@ -12,6 +12,7 @@ import (
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/esp32ai"
 	"github.com/chiplm/chiplm/export/placement"
 	"github.com/chiplm/chiplm/export/targets"
@@ -54,6 +55,9 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
   chiplm bench decode exports/esp32-ai-esp32s3`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "" {
+				return usage.Errorf("FILE is empty: name a model file of esp32-ai")
+			}
 			n, err := readClusters(clusters)
 			if err != nil {
 				return err

@@ -366,7 +366,7 @@ func TestImportCommand(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"none.bin"}, {"tokenizer.json"}, {"model.bin", "--tokenizer", "model.bin"}, {"model.bin", "--tokenizer", "none.json"},
-		{"model.bin", "--target", "none"}, {"model.bin", "--clusters", "301"}, {"model.bin", "--name", "no name"}, {"."},
+		{"model.bin", "--target", "none"}, {"model.bin", "--clusters", "301"}, {"model.bin", "--name", "no name"}, {"."}, {""},
 	} {
 		if _, _, err := run(t, ImportCommand(), append([]string{"esp32-ai", "--out", "refused"}, args...)...); err == nil {
 			t.Errorf("%v was accepted", args)

@@ -34,6 +34,9 @@ func (e *Interrupted) Unwrap() error { return e.cause }
 // ExitCode is that of a program ended by an interrupt.
 func (e *Interrupted) ExitCode() int { return 130 }
 
+// EndsProgram marks the status as that of the program.
+func (e *Interrupted) EndsProgram() {}
+
 // interrupted says that making the session ready was cut short. Nothing of the run has changed.
 func (s *session) interrupted(ctx context.Context) error {
 	e := &Interrupted{Stage: s.stage, cause: ctx.Err()}

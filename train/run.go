@@ -264,6 +264,9 @@ func (n notSaved) Unwrap() error { return n.error }
 // ExitCode is the program's status.
 func (n notSaved) ExitCode() int { return 1 }
 
+// EndsProgram marks the status as that of the program.
+func (n notSaved) EndsProgram() {}
+
 // interrupted saves what there is and says how to go on.
 func (r *runner) interrupted(ctx context.Context, err error) error {
 	if ctx.Err() == nil {

@@ -3,6 +3,14 @@ package usage
 
 import "fmt"
 
+// Coded is an error that says with which status the program ends. An error of another program that was run, an
+// exec.ExitError, has such a status too, but is none: that is not the status of this program.
+type Coded interface {
+	error
+	ExitCode() int
+	EndsProgram() // does nothing
+}
+
 // Error is an error in what the user asked for. The program ends with [Error.ExitCode].
 type Error struct{ Err error }
 
@@ -16,6 +24,9 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // ExitCode is the status of a command line that cannot be understood.
 func (e *Error) ExitCode() int { return 2 }
+
+// EndsProgram marks the status as that of the program.
+func (e *Error) EndsProgram() {}
 
 // Name is the argument that names something, or empty when there is none and the newest is meant. An argument that is
 // empty itself, as an unset variable of a shell gives, is refused: it would choose in silence.

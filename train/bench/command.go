@@ -31,6 +31,9 @@ func (s stopped) Unwrap() error { return s.cause }
 // ExitCode is the program's status after an interrupt.
 func (s stopped) ExitCode() int { return 130 }
 
+// EndsProgram marks the status as that of the program.
+func (s stopped) EndsProgram() {}
+
 func trainCommand() *cobra.Command {
 	var o Options
 	var asJSON bool
