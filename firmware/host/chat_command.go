@@ -28,8 +28,8 @@ terminal; from a pipe or a file, all of it is one prompt, which must not be empt
 PROMPT lets the board begin a text by itself.
 
 The board encodes the prompt itself. With --ids this machine does, with the tokenizer of the image
-that --model names, whose hashes must be those of the one on the board. The same seed gives the same text, on the
-board and in chiplm sample. Ctrl-C stops an answer; once more, it ends the program.`,
+that --model names, whose hashes must be those of the one on the board. The same seed gives the same
+text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it ends the program.`,
 		Example: `  chiplm chat "Once upon a time"
   chiplm chat --port /dev/ttyACM0 --temperature 0 --tokens 50 "The frog"
   chiplm chat --ids --model exports/combo-esp32s3/model.clm --json "One day"`,
