@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -116,5 +117,30 @@ func TestDocsShowTheTable(t *testing.T) {
 		if !strings.Contains(string(text), row) {
 			t.Errorf("docs/cost.md lacks\n%s", row)
 		}
+	}
+}
+
+// The command that docs/cost.md gives as the nearest to a published figure gives the figure beside it.
+func TestDocsNearestCommand(t *testing.T) {
+	text, err := os.ReadFile("../../docs/cost.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "    chiplm cost combo.yaml --profile study ")
+	line, _, ok := strings.Cut(after, "\n\n")
+	if !ok {
+		t.Fatal("docs/cost.md has no such command")
+	}
+	args := append([]string{"combo.yaml", "--profile", "study"}, strings.Fields(strings.ReplaceAll(line, "\\\n", " "))...)
+	out, _, err := execute(t, append(args, "--json")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r Report
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("project's buffers, %.2f ms:", r.Cost.MeanMs); !strings.Contains(string(text), want) {
+		t.Errorf("docs/cost.md lacks %q", want)
 	}
 }

@@ -1,6 +1,7 @@
 package cost
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -36,6 +37,9 @@ const (
 // wraps [placement.ErrFit] for a model that the chip cannot hold.
 func (s *Subject) Report(from, to int) (*Report, error) {
 	l, err := s.plan(from, to)
+	if errors.Is(err, placement.ErrFit) && s.fitsWithHalfScales(from, to) {
+		err = fmt.Errorf("%w, or store the scales in 16 bits, with which it fits (--set quant.weights.scale=f16)", err)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -43,6 +47,19 @@ func (s *Subject) Report(from, to int) (*Report, error) {
 		Measured: l.Measured, Bytes: l.ReadBytes, Memories: l.Memories, Cost: l.Cost}
 	r.WhatIfs, err = s.WhatIfs(l)
 	return r, err
+}
+
+// fitsWithHalfScales says whether 16-bit scales alone make a configuration fit.
+func (s *Subject) fitsWithHalfScales(from, to int) bool {
+	c := *s.Config
+	if s.Measured != nil || c.Quant.Weights.Scale != configs.ScaleF32 {
+		return false
+	}
+	c.Quant.Weights.Scale = configs.ScaleF16
+	changed := *s
+	changed.Config = &c
+	_, err := changed.plan(from, to)
+	return err == nil
 }
 
 // Positions reads the range of positions asked for.

@@ -418,6 +418,16 @@ func TestNoRoomForTheSearch(t *testing.T) {
 			t.Errorf("%s: %v\n%s", args, err, out)
 		}
 	}
+	// With wider scales not even that fits, and the error says what does; a model that is far too large gets no such hint.
+	const hint = "with which it fits (--set quant.weights.scale=f16)"
+	_, _, err := execute(t, append([]string{"combo.yaml", "--set", "quant.weights.scale=f32"}, sets[:len(sets)-2]...)...)
+	if err == nil || !strings.Contains(err.Error(), hint) {
+		t.Errorf("esp32-ai's shape with wide scales: %v", err)
+	}
+	_, _, err = execute(t, "combo.yaml", "--set", "vocab_size=65536", "--set", "ple_dim=256")
+	if err == nil || strings.Contains(err.Error(), hint) {
+		t.Errorf("a model far too large: %v", err)
+	}
 	if out, _, err := execute(t, "combo.yaml", "--head-rows", "0.1"); err != nil || strings.Contains(out, "note:") {
 		t.Errorf("combo: %v\n%s", err, out)
 	}
