@@ -39,12 +39,15 @@ type chat struct {
 	stops  *interrupts
 }
 
+// ErrLost is wrapped when tokens of an answer did not arrive.
+var ErrLost = errors.New("the text has holes")
+
 // errInterrupted is the second interrupt, which ends the program.
 var errInterrupted = errors.New("interrupted")
 
-// write lets the board go on from a prompt. An interrupt stops it: the answer then says so, and that is no error. A
+// write lets the board go on from a prompt. What is to stand before its text is written when the board has taken the prompt. An interrupt stops it: the answer then says so, and that is no error. A
 // second interrupt gives errInterrupted.
-func (c *chat) write(prompt string) (*Answer, error) {
+func (c *chat) write(prompt, before string) (*Answer, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(c.stops.ctx))
 	defer cancel()
 	answer := &Answer{Port: c.port, Prompt: prompt}
@@ -53,6 +56,12 @@ func (c *chat) write(prompt string) (*Answer, error) {
 	each := func(t line.Token) error {
 		answer.IDs = append(answer.IDs, t.ID)
 		text.Write(t.Text)
+		if before != "" {
+			if _, err := io.WriteString(c.out, before); err != nil {
+				return err
+			}
+			before = ""
+		}
 		_, err := io.WriteString(c.out, stream.PushBytes(t.Text))
 		return err
 	}
@@ -68,11 +77,15 @@ func (c *chat) write(prompt string) (*Answer, error) {
 			return nil, errInterrupted
 		}
 	}
-	if _, err := io.WriteString(c.out, stream.Flush()); failure == nil {
-		failure = err
-	}
 	if errors.Is(failure, context.Canceled) && done.Why != "" {
 		failure = nil
+	}
+	rest := stream.Flush()
+	if failure == nil {
+		rest = before + rest // there was no token
+	}
+	if _, err := io.WriteString(c.out, rest); failure == nil {
+		failure = err
 	}
 	answer.Text, answer.Tokens, answer.Stopped, answer.Lost = text.String(), done.Tokens, done.Why, done.Lost
 	answer.PromptMs, answer.MsPerToken = done.PromptMs, done.MsPerToken
@@ -98,11 +111,8 @@ func (c *chat) ask(ctx context.Context, prompt string, each func(line.Token) err
 
 // once answers one prompt, with the figures after it.
 func (c *chat) once(prompt string) (*Answer, error) {
-	if _, err := io.WriteString(c.out, prompt); err != nil {
-		return nil, err
-	}
-	a, err := c.write(prompt)
-	if a != nil { // also when the board went away in the middle
+	a, err := c.write(prompt, prompt)
+	if a != nil && (err == nil || len(a.IDs) > 0) { // also when the board went away in the middle
 		if _, e := io.WriteString(c.out, "\n"); err == nil {
 			err = e
 		}
@@ -110,7 +120,19 @@ func (c *chat) once(prompt string) (*Answer, error) {
 	if err != nil {
 		return a, err
 	}
-	return a, c.figures(a)
+	if err := c.figures(a); err != nil {
+		return a, err
+	}
+	return a, a.lost()
+}
+
+// lost is an error when tokens did not arrive: then text and ids are not what the board wrote.
+func (a *Answer) lost() error {
+	if a.Lost == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: %d of %d tokens did not arrive; the board drops what is not read in time, and other programs that read this port take what they get: end those and ask again",
+		a.Port, ErrLost, a.Lost, a.Tokens)
 }
 
 // figures prints how fast an answer was.
@@ -123,16 +145,13 @@ func (c *chat) figures(a *Answer) error {
 	if _, err := fmt.Fprintln(c.errs, line); err != nil {
 		return err
 	}
-	if a.Lost > 0 {
-		_, err := fmt.Fprintf(c.errs, "note: %d tokens did not arrive, so the text has holes: the board drops what is not read in time, and other programs that read this port take what they get\n", a.Lost)
-		return err
-	}
 	return nil
 }
 
 // talk answers prompts line by line until in ends, or an interrupt comes while nothing is written. A prompt that the
-// board refuses is told, and the next one asked for.
+// board refuses, or an answer with holes, is told, and the next one asked for; holes are the error in the end too.
 func (c *chat) talk(in io.Reader) error {
+	var holes error
 	lines, broken := make(chan string), make(chan error, 1)
 	over := make(chan struct{})
 	defer close(over)
@@ -160,6 +179,9 @@ func (c *chat) talk(in io.Reader) error {
 				default:
 				}
 			}
+			if err == nil {
+				err = holes
+			}
 			return err
 		}
 		if strings.TrimSpace(prompt) == "" {
@@ -168,6 +190,9 @@ func (c *chat) talk(in io.Reader) error {
 		_, err = c.once(prompt)
 		var refused *line.BoardError
 		switch {
+		case errors.Is(err, ErrLost):
+			holes = err
+			fmt.Fprintf(c.errs, "note: %v\n", err)
 		case errors.As(err, &refused) || errors.Is(err, line.ErrRequest):
 			fmt.Fprintf(c.errs, "note: %v\n", err)
 		case err != nil:

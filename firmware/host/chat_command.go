@@ -95,8 +95,10 @@ text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it e
 			case asJSON:
 				c.out = io.Discard
 				var a *Answer
-				if a, err = c.write(prompt); err == nil {
-					err = jsonout.Write(cmd.OutOrStdout(), a)
+				if a, err = c.write(prompt, ""); err == nil {
+					if err = jsonout.Write(cmd.OutOrStdout(), a); err == nil {
+						err = a.lost()
+					}
 				}
 			default:
 				_, err = c.once(prompt)

@@ -14,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/creack/pty"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/cost"
@@ -92,6 +94,52 @@ func TestChat(t *testing.T) {
 	var refused *line.BoardError
 	if _, _, err := run(t, ctx, nil, ChatCommand(), "--port", name, strings.Repeat("z", 100)); !errors.As(err, &refused) || !strings.Contains(err.Error(), name) {
 		t.Errorf("a prompt that is too long: %v", err)
+	}
+}
+
+// Tokens that did not arrive are an error, after all that did was printed; a prompt that is refused is not printed.
+func TestChatWithHoles(t *testing.T) {
+	for name, lost := range map[string]bool{"whole": false, "cut": true} {
+		t.Run(name, func(t *testing.T) {
+			master, slave, err := pty.Open()
+			if err != nil {
+				t.Skipf("no pseudo-terminals here: %v", err)
+			}
+			if _, err := term.MakeRaw(int(slave.Fd())); err != nil {
+				t.Fatal(err)
+			}
+			defer master.Close()
+			defer slave.Close()
+			go func() {
+				for s := bufio.NewScanner(master); s.Scan(); {
+					switch text := s.Text(); {
+					case text == "V":
+						io.WriteString(master, "V 1\n")
+					case strings.HasSuffix(text, "refuse"):
+						io.WriteString(master, "! context too long for this board\n")
+					case strings.HasPrefix(text, "S"):
+						second := "T 2 5 b\n"
+						if lost {
+							second = "T 2\n"
+						}
+						io.WriteString(master, "P 1.0\nT 1 5 a\n"+second+"T 3 5 c\nE 3 1.00 length\n")
+					}
+				}
+			}()
+			out, _, err := run(t, t.Context(), nil, ChatCommand(), "--port", slave.Name(), "x")
+			if errors.Is(err, ErrLost) != lost || !lost && err != nil || out != map[bool]string{false: "xabc\n", true: "xac\n"}[lost] {
+				t.Errorf("%q, %v", out, err)
+			}
+			out, _, err = run(t, t.Context(), nil, ChatCommand(), "--port", slave.Name(), "--json", "x")
+			var a Answer
+			if bad := json.Unmarshal([]byte(out), &a); bad != nil || errors.Is(err, ErrLost) != lost || (a.Lost == 1) != lost || a.Tokens != 3 || len(a.IDs) != 3-a.Lost {
+				t.Errorf("%s, %v, %v", out, err, bad)
+			}
+			var refused *line.BoardError
+			if out, _, err := run(t, t.Context(), nil, ChatCommand(), "--port", slave.Name(), "refuse"); out != "" || !errors.As(err, &refused) {
+				t.Errorf("%q, %v", out, err)
+			}
+		})
 	}
 }
 

@@ -159,7 +159,7 @@ func TestTalk(t *testing.T) {
 	if !strings.Contains(errs, "note: ") || !strings.Contains(errs, "(context)") || strings.Count(errs, "> ") != 4 || strings.Count(errs, "5 tokens") != 1 {
 		t.Errorf("%q", errs)
 	}
-	if !strings.Contains(out, "\nOnce") {
+	if !strings.HasPrefix(out, "Once") {
 		t.Errorf("%q", out)
 	}
 }

@@ -19,6 +19,21 @@ func isPseudo(name string) bool {
 	return err == nil && pseudo.MatchString(at)
 }
 
+// rawTerminal is a pseudo-terminal that gets its settings back in the end: the name may have been an old one, and now that
+// of somebody's terminal.
+type rawTerminal struct {
+	*os.File
+	before *term.State
+}
+
+// Close gives the terminal its settings back, which fails where the other end is gone, and closes it.
+func (r *rawTerminal) Close() error {
+	if conn, err := r.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _ = term.Restore(int(fd), r.before) })
+	}
+	return r.File.Close()
+}
+
 // openPseudo opens a pseudo-terminal, raw, and locks it. The system is not asked to open it for nobody else, as with a port:
 // it would keep to that for as long as the other end is open, and a program that was killed would lock out all that come
 // after.
@@ -31,10 +46,11 @@ func openPseudo(name string) (io.ReadWriteCloser, error) {
 		f.Close()
 		return nil, err
 	}
+	r := &rawTerminal{File: f}
 	conn, err := f.SyscallConn()
 	if err == nil {
 		var raw error
-		err = conn.Control(func(fd uintptr) { _, raw = term.MakeRaw(int(fd)) })
+		err = conn.Control(func(fd uintptr) { r.before, raw = term.MakeRaw(int(fd)) })
 		if err == nil {
 			err = raw
 		}
@@ -43,5 +59,5 @@ func openPseudo(name string) (io.ReadWriteCloser, error) {
 		f.Close()
 		return nil, err
 	}
-	return f, nil
+	return r, nil
 }
