@@ -19,12 +19,8 @@ import (
 	"unsafe"
 
 	_ "github.com/chiplm/chiplm/engine" // links the engine
-)
-
-// The memories of an ESP32-S3-N16R8 that its firmware may take, in bytes.
-const (
-	DefaultSRAM  = 286720
-	DefaultPSRAM = 8323072
+	"github.com/chiplm/chiplm/export/image"
+	"github.com/chiplm/chiplm/export/targets"
 )
 
 // MostMemory is how many bytes a memory, or an image, of a virtual board may have.
@@ -38,8 +34,9 @@ type Options struct {
 	// Model is the path of an image, of which the board takes a copy at every boot; "": a board whose model partition is
 	// empty.
 	Model string
-	// SRAM and PSRAM are the bytes that the firmware may take; 0 takes the defaults, and a negative PSRAM is a board
-	// without. At most [MostMemory] each.
+	// SRAM and PSRAM are the bytes that models are planned with; 0 takes what the target esp32s3 says is usable, and a
+	// negative PSRAM is a board without. What padding takes, and this machine's kernels beyond the chip's, comes on top. At most
+	// [MostMemory] each.
 	SRAM, PSRAM int64
 	// In and Out are the descriptors that requests are read from and answers written to: both the master of a
 	// pseudo-terminal, or two pipes. They are set not to block. The caller closes them after Run.
@@ -56,6 +53,10 @@ func Run(ctx context.Context, o Options) error {
 	if max(o.SRAM, o.PSRAM) > MostMemory {
 		return fmt.Errorf("virtual board: %d bytes of SRAM, %d of PSRAM: a memory may have %d at most", o.SRAM, o.PSRAM, MostMemory)
 	}
+	chip, err := targets.Load("esp32s3")
+	if err != nil {
+		return fmt.Errorf("virtual board: %w", err)
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("virtual board: %w", err)
@@ -70,7 +71,7 @@ func Run(ctx context.Context, o Options) error {
 	model := C.CString(o.Model)
 	defer C.free(unsafe.Pointer(model))
 	options := &C.chiplm_board_options{
-		model: model, sram: size(o.SRAM, DefaultSRAM), psram: size(o.PSRAM, DefaultPSRAM),
+		model: model, sram: size(o.SRAM, chip.Memory(image.SRAM).Usable), psram: size(o.PSRAM, chip.Memory(image.PSRAM).Usable),
 		in: C.int(o.In), out: C.int(o.Out), stop: C.int(r.Fd()), booted: -1,
 	}
 	if o.Booted != nil {

@@ -12,7 +12,7 @@ enum { CHIPLM_BOARD_MOST = 1 << 30 }; /* bytes of a memory, and of an image */
 
 typedef struct chiplm_board_options {
     const char *model;      /* an image file, copied at every boot; null or empty: a board whose model partition is empty */
-    size_t sram, psram;     /* bytes that the firmware may take of each memory; psram 0: a board without */
+    size_t sram, psram;     /* bytes of each memory that models are planned with (see port_lend); psram 0: a board without */
     int in, out;            /* requests are read from one, answers written to the other: may be the same */
     int stop;               /* the board stops when this becomes readable or its other end is closed; -1: never */
     int booted;             /* gets a line after the first boot: empty, or why no model runs, its code first; -1: none */

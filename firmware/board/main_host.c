@@ -19,8 +19,10 @@ static const char help[] =
     "output, or on the open descriptor N, such as the master of a pseudo-terminal.\n"
     "\n"
     "  --model FILE    an image (chiplm export), copied at a boot; none: a board whose model partition is empty\n"
-    "  --sram BYTES    memory that the firmware may take (default 286720, at most 1073741824)\n"
-    "  --psram BYTES   the same of PSRAM (default 8323072, at most 1073741824); 0: a board without\n"
+    "  --sram BYTES    memory that models are planned with (default 278528, usable of the target esp32s3);\n"
+    "                  8192 more for the padding of copies, and what this machine's kernels need beyond the\n"
+    "                  chip's, are lent to the board on top: \"lent\" of I; at most 1073741824\n"
+    "  --psram BYTES   the same of PSRAM (default 8323072, at most 1073741824, nothing on top); 0: a board without\n"
     "  --fd N          requests and answers go over this descriptor\n";
 
 static int wrong(const char *what, const char *value) {
@@ -38,7 +40,7 @@ static int number(const char *text, size_t *v) {
 }
 
 int main(int argc, char **argv) {
-    chiplm_board_options o = {.sram = 286720, .psram = 8323072, .in = 0, .out = 1, .stop = -1, .booted = -1};
+    chiplm_board_options o = {.sram = 278528, .psram = 8323072, .in = 0, .out = 1, .stop = -1, .booted = -1};
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
             fputs(help, stdout);

@@ -59,6 +59,7 @@ typedef enum port_memory { PORT_SRAM, PORT_PSRAM, PORT_MEMORIES } port_memory;
 
 typedef struct port_room {
     size_t total, free, largest; /* bytes: in all, not taken, and the largest block of them */
+    size_t lent;                 /* of total, see port_lend */
 } port_room;
 
 port_room port_room_of(port *p, port_memory memory);
@@ -66,8 +67,8 @@ port_room port_room_of(port *p, port_memory memory);
 /* Takes bytes at a multiple of 64, for as long as the firmware runs. Null when there is no such block. */
 void *port_take(port *p, port_memory memory, size_t bytes);
 
-/* Enlarges the memory of a virtual board by what this machine's sets of instructions need and the chip's do not. On a chip
- * nothing happens. */
+/* Enlarges the memory of a virtual board by what this machine's sets of instructions need and the chip's do not, and by what
+ * a chip has beyond the bytes that models are planned with, for the padding of copies. On a chip nothing happens. */
 void port_lend(port *p, port_memory memory, size_t bytes);
 
 /* Copies by DMA; false where that is impossible. Both ends and n are multiples of 64. */

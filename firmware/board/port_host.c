@@ -18,7 +18,7 @@
 
 #include "board.h"
 
-enum { PULLED_WAIT_MS = 20, SPINS = 200, LENT_MOST = 4 << 20 };
+enum { PULLED_WAIT_MS = 20, SPINS = 200, LENT_MOST = 4 << 20, FOR_PADDING = 8192 };
 
 /* A memory of a fixed size, taken from its beginning. */
 typedef struct memory {
@@ -147,7 +147,7 @@ void port_restart(port *p) {
 
 port_room port_room_of(port *p, port_memory which) {
     const memory *m = &p->memories[which];
-    return (port_room){.total = m->bytes, .free = m->bytes - m->used, .largest = m->bytes - m->used};
+    return (port_room){.total = m->bytes, .free = m->bytes - m->used, .largest = m->bytes - m->used, .lent = m->bytes - m->own};
 }
 
 void *port_take(port *p, port_memory which, size_t bytes) {
@@ -163,7 +163,7 @@ void *port_take(port *p, port_memory which, size_t bytes) {
 
 void port_lend(port *p, port_memory which, size_t bytes) {
     memory *m = &p->memories[which];
-    m->bytes = bytes > LENT_MOST ? m->own : m->own + bytes;
+    m->bytes = m->own + (bytes > LENT_MOST - FOR_PADDING ? 0 : bytes) + FOR_PADDING;
 }
 
 bool port_copy(port *p, void *to, const void *from, size_t n) {

@@ -160,6 +160,7 @@ static void put_memories(writer *w, const board *b) {
         put_field(w, "total", room.total);
         put_field(w, "free", room.free);
         put_field(w, "largest", room.largest);
+        put_field(w, "lent", room.lent);
         put_field(w, "buffers", b->use[i].buffers);
         put_field(w, "weights", b->use[i].weights);
         put(w, "}");

@@ -28,9 +28,11 @@ func BoardCommand() *cobra.Command {
 		Long: `Ask a board about itself, or start a virtual board.
 
 With --virtual, the firmware runs on this machine behind a pseudo-terminal, whose path is printed:
-a port like any other, for chiplm chat and for other programs. It has two cores, memories of the
-size of the chip's, and computes the chip's bits; its times are those of this machine. It runs
-until it is interrupted; clients may come and go.`,
+a port like any other, for chiplm chat and for other programs. It has two cores, the memories that
+chiplm export plans with, and computes the chip's bits; its times are those of this machine. What
+this machine's kernels need beyond the chip's, and 8 KB for padding that a chip has beyond the
+plan, it gets on top of SRAM ("lent" of board info). It runs until it is interrupted; clients may
+come and go, one at a time.`,
 		Example: `  chiplm board info
   chiplm board --virtual exports/combo-esp32s3/model.clm --link /tmp/board
   chiplm chat --port /tmp/board "Once upon a time"`,
@@ -52,15 +54,18 @@ until it is interrupted; clients may come and go.`,
 					return usage.Errorf("--%s %d is not between 0 and %d bytes", flag, bytes, virtual.MostMemory)
 				}
 			}
-			if without {
+			if opt.SRAM == 0 && cmd.Flags().Changed("sram") {
+				return usage.Errorf("--sram 0: a board has some; --no-psram is one without PSRAM")
+			}
+			if without || opt.PSRAM == 0 && cmd.Flags().Changed("psram") {
 				opt.PSRAM = -1
 			}
 			return runVirtual(cmd.Context(), opt, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	c.Flags().StringVar(&opt.Model, "virtual", "", "start a virtual board with this `MODEL`: an image, or an export folder")
-	c.Flags().Int64Var(&opt.SRAM, "sram", 0, "bytes of SRAM that its firmware may take (default: those of the chip)")
-	c.Flags().Int64Var(&opt.PSRAM, "psram", 0, "bytes of PSRAM (default: those of the chip)")
+	c.Flags().Int64Var(&opt.SRAM, "sram", 0, "bytes of SRAM for a model (default: usable of the target esp32s3)")
+	c.Flags().Int64Var(&opt.PSRAM, "psram", 0, "bytes of PSRAM, 0 for none (default: usable of the target esp32s3)")
 	c.Flags().BoolVar(&without, "no-psram", false, "a board without PSRAM")
 	c.Flags().StringVar(&opt.Link, "link", "", "make this symbolic link to its port, and remove it in the end; a link to a board that runs stays")
 	c.AddCommand(infoCommand(), digestCommand(), benchmarkCommand(), profileCommand())

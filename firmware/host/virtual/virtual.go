@@ -19,7 +19,7 @@ const MostMemory = board.MostMemory
 // Options of a virtual board.
 type Options struct {
 	Model       string // path of an image, copied at a boot; "": a board without a model
-	SRAM, PSRAM int64  // bytes that the firmware may take; 0: those of an ESP32-S3-N16R8; a negative PSRAM: a board without
+	SRAM, PSRAM int64  // bytes that models are planned with; 0: usable of the target esp32s3; a negative PSRAM: a board without
 	Link        string // path of a symbolic link to the port, removed in the end; "": none
 }
 
