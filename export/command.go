@@ -41,7 +41,8 @@ older export of the same run in the default folder is replaced, one of another r
 
 For a chip that can be flashed there is also flasher.json, the manifest that browser flashers
 such as ESP Web Tools read. With --firmware, the build folder of the firmware, the export carries
-boot loader, partition table and application too, and the manifest lists them.
+boot loader, partition table and application too, and the manifest lists them. Without, it lists
+the model alone: decline when the browser offers to erase the chip, or the firmware is gone too.
 
 Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
 		Example: `  chiplm export --target esp32s3

@@ -119,3 +119,10 @@ func TestFlasher(t *testing.T) {
 		t.Errorf("a folder of firmware as an export: %v", err)
 	}
 }
+
+// A browser that erases leaves a model without firmware: the help warns of it, as the manifest lets the user decline.
+func TestHelpWarnsOfErasing(t *testing.T) {
+	if long := Command().Long; !strings.Contains(long, "decline when the browser offers to erase the chip") {
+		t.Error(long)
+	}
+}

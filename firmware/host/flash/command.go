@@ -11,6 +11,7 @@ import (
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/export/parts"
 	"github.com/chiplm/chiplm/firmware/host/port"
 )
 
@@ -32,7 +33,12 @@ the model is written alone, to the place that the board's own partition table gi
 
 Before anything is written, the export's hashes, the image, the chip that each file was made for
 and the room in the partition table are checked. esptool then writes, and compares the hash of
-what the chip holds with that of each file. Old and new versions of esptool are spoken to.`,
+what the chip holds with that of each file. Old and new versions of esptool are spoken to.
+
+A build folder holds what ESP-IDF's idf.py build leaves there: flasher_args.json, and the files
+that it names. The folder above it will do too, and so will one with bootloader.bin,
+partition-table.bin and firmware.bin. Its table must have a partition named model. With
+--model-only, a folder with a partitions.csv is enough.`,
 		Example: `  chiplm flash exports/combo-esp32s3 --firmware firmware/build
   chiplm flash exports/combo-esp32s3 --model-only --port /dev/ttyACM0
   chiplm flash exports/combo-esp32s3 --firmware firmware/build --dry-run`,
@@ -69,9 +75,14 @@ what the chip holds with that of each file. Old and new versions of esptool are 
 				board.Port = found // none: esptool would look for one
 			}
 			if dryRun && plan.ModelOnly {
-				plan.Notes = append(plan.Notes, "a model alone goes where the board's own partition table has it, which is read first")
+				plan.Notes = append(plan.Notes, fmt.Sprintf("%#x is an assumption, that of %s: a model alone goes where the board's own partition table has it, which the first command reads",
+					plan.Model().Offset, plan.assumed))
 			}
 			r := &report{Plan: plan, Tool: tool.Version, DryRun: dryRun}
+			if plan.ModelOnly {
+				r.Read = plan.read(tool, board, tableCopy)
+				r.Assumed = dryRun
+			}
 			if !dryRun {
 				err = plan.Write(ctx, tool, board, errs)
 			}
@@ -103,6 +114,8 @@ what the chip holds with that of each file. Old and new versions of esptool are 
 type report struct {
 	*Plan
 	Tool     string   `json:"esptool,omitempty"`
+	Read     []string `json:"read,omitempty"` // of a model alone: reads the board's partition table
+	Assumed  bool     `json:"offset_assumed"` // the model's offset was not read from a board
 	Write    []string `json:"write"`
 	Verify   []string `json:"verify"`
 	DryRun   bool     `json:"dry_run"`
@@ -110,6 +123,12 @@ type report struct {
 }
 
 func (r *report) print(w io.Writer) error {
+	if r.DryRun && r.Read != nil {
+		_, err := fmt.Fprintf(w, "# the board's partition table; the model goes where it has the partition %s, not surely to %#x:\n%s\n", parts.ModelPartition, r.Model().Offset, quote(r.Read))
+		if err != nil {
+			return err
+		}
+	}
 	if r.DryRun {
 		_, err := fmt.Fprintf(w, "%s\n%s\n", quote(r.Write), quote(r.Verify))
 		return err

@@ -171,10 +171,23 @@ func TestDryRun(t *testing.T) {
 	if _, err := os.Stat(log); err == nil {
 		t.Error("something was run")
 	}
+	// A model alone: the line that reads the board's table comes first, and the offset is told to be assumed, and by whom.
+	for _, c := range []struct{ args, from string }{{"", "that of the target esp32s3"}, {fw, "that of the partition table of " + fw}} {
+		args := []string{dir, "--port", "/dev/ttyX", "--dry-run", "--model-only"}
+		if c.args != "" {
+			args = append(args, "--firmware", c.args)
+		}
+		out, notes, err := run(t, args...)
+		lines := strings.Split(out, "\n")
+		if err != nil || len(lines) != 5 || !strings.HasPrefix(lines[0], "# ") || !strings.Contains(lines[1], "read_flash 0x8000 ") ||
+			!strings.Contains(lines[2], "write_flash") || !strings.Contains(lines[3], "verify_flash") || !strings.Contains(notes, c.from) || !strings.Contains(notes, "assumption") {
+			t.Errorf("%v: %v\n%s\n%s", args, err, out, notes)
+		}
+	}
 	t.Setenv("PATH", t.TempDir()) // without esptool
 	out, notes, err := run(t, dir, "--dry-run", "--json")
 	var r report
-	if err != nil || json.Unmarshal([]byte(out), &r) != nil || r.Write[0] != "esptool" || !r.ModelOnly || r.Verified || !strings.Contains(notes, "pip") {
+	if err != nil || json.Unmarshal([]byte(out), &r) != nil || r.Write[0] != "esptool" || !r.ModelOnly || r.Verified || !r.Assumed || len(r.Read) == 0 || !strings.Contains(notes, "pip") {
 		t.Errorf("%v\n%s\n%s", err, out, notes)
 	}
 	if _, _, err := run(t, dir, "--port", "/dev/ttyX"); !errors.Is(err, ErrTool) || !strings.Contains(err.Error(), "pip") {

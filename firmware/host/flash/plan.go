@@ -47,6 +47,7 @@ type Plan struct {
 	Parts     []Part   `json:"parts"` // by offset, the model last
 	ModelOnly bool     `json:"model_only"`
 	Notes     []string `json:"notes,omitempty"`
+	assumed   string   // whose offset a model alone has until a board is asked
 }
 
 // Model is the part of the model.
@@ -85,7 +86,7 @@ func NewPlan(opt Options) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &Plan{Chip: chip.Name, ModelOnly: true}
+	plan := &Plan{Chip: chip.Name, ModelOnly: true, assumed: "the target " + target.Name}
 	place := parts.Partition{Name: parts.ModelPartition, Offset: uint32(target.Flash.ModelOffset), Size: uint32(target.Flash.ModelBytes)}
 	carried := m != nil && m.Firmware != ""
 	if dir := firmwareOf(opt, folder, carried); dir != "" {
@@ -97,7 +98,7 @@ func NewPlan(opt Options) (*Plan, error) {
 		if p == nil {
 			return nil, fmt.Errorf("%w: the partition table of %s has no partition %q (%s)", parts.ErrFirmware, dir, parts.ModelPartition, table.Names())
 		}
-		place = *p
+		place, plan.assumed = *p, "the partition table of "+dir
 	} else if !opt.ModelOnly {
 		plan.Notes = append(plan.Notes, "no firmware is given (--firmware) or in the export, so only the model is written")
 	}

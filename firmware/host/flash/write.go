@@ -26,6 +26,14 @@ func (p *Plan) commands(t *Tool, b Board) (write, verify []string) {
 	return write, t.line(p.Chip, b.Port, b.Baud, "hard-reset", "verify-flash", rest...)
 }
 
+// tableCopy is the name of a file with the partition table of a board.
+const tableCopy = "table.bin"
+
+// read is the line that reads the partition table of a board into a file.
+func (p *Plan) read(t *Tool, b Board, path string) []string {
+	return t.line(p.Chip, b.Port, b.Baud, "no-reset", "read-flash", fmt.Sprintf("%#x", parts.TableOffset), fmt.Sprintf("%#x", parts.TableBytes), path)
+}
+
 // Write writes a plan to a board and compares what the chip holds, by hash. A model alone goes where the board's own
 // partition table has it. What esptool says goes to w. Errors wrap [ErrTool], [ErrFit], [parts.ErrTable], or are that of
 // ctx.
@@ -72,9 +80,8 @@ func (p *Plan) ask(ctx context.Context, t *Tool, b Board, w io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "table.bin")
-	line := t.line(p.Chip, b.Port, b.Baud, "no-reset", "read-flash", fmt.Sprintf("%#x", parts.TableOffset), fmt.Sprintf("%#x", parts.TableBytes), path)
-	if err := runTool(ctx, line, w); ctx.Err() != nil {
+	path := filepath.Join(dir, tableCopy)
+	if err := runTool(ctx, p.read(t, b, path), w); ctx.Err() != nil {
 		return fmt.Errorf("reading the board's partition table was stopped, and nothing was written: %w", ctx.Err())
 	} else if err != nil {
 		return fmt.Errorf("reading the board's partition table: %w; %s", err, bootLoader)
