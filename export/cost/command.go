@@ -120,6 +120,11 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 
 // refuse refuses flags that contradict each other, and those that would do nothing.
 func (f *flags) refuse(cmd *cobra.Command, named bool) error {
+	for flag, value := range map[string]string{"calibrate": f.calibrate, "out": f.out, "target": f.target} {
+		if value == "" && cmd.Flags().Changed(flag) {
+			return usage.Errorf("--%s is empty: give its value, or leave it out", flag)
+		}
+	}
 	if f.published && (named || f.calibrate != "") {
 		return usage.Errorf("--published takes neither a model nor --calibrate")
 	}
