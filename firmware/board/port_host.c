@@ -18,7 +18,7 @@
 
 #include "board.h"
 
-enum { PULLED_WAIT_MS = 20, SPINS = 200, LENT_MOST = 4 << 20, FOR_PADDING = 8192 };
+enum { PULLED_WAIT_MS = 20, SPINS = 200, YIELDS = 100, LENT_MOST = 4 << 20, FOR_PADDING = 8192 };
 
 /* A memory of a fixed size, taken from its beginning. */
 typedef struct memory {
@@ -278,7 +278,9 @@ void port_wake_core(port *p) {
 }
 
 void port_spin(uint32_t turn) {
-    if (turn >= SPINS) { /* the other thread may wait for this processor */
+    if (turn >= SPINS + YIELDS) { /* a machine with other work: who sleeps is served soon when it wakes, who spins is not */
+        (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    } else if (turn >= SPINS) { /* the other thread may wait for this processor */
         (void)sched_yield();
     }
 }

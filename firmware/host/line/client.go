@@ -23,7 +23,7 @@ const MostTokens = 1_000_000
 type Options struct {
 	// Patience is how long a board may be silent within an answer; 0 is 30 seconds: reading a long prompt takes some.
 	Patience time.Duration
-	// Greeting is how long [Client.Hello] waits, in all; 0 is 6 seconds: a board that starts checks its model first.
+	// Greeting is how long [Client.Hello] waits, in all; 0 is 15 seconds: a board that starts checks its model first, some seconds of a full partition.
 	Greeting time.Duration
 	// Remark is told of every line that is no answer, while one is awaited; nil: nobody is.
 	Remark func(line string)
@@ -45,7 +45,7 @@ func New(rw io.ReadWriteCloser, opt Options) *Client {
 		opt.Patience = 30 * time.Second
 	}
 	if opt.Greeting <= 0 {
-		opt.Greeting = 6 * time.Second
+		opt.Greeting = 15 * time.Second
 	}
 	return &Client{rw: rw, in: newReader(rw), opt: opt, closed: make(chan struct{})}
 }
