@@ -5,6 +5,8 @@
 #include "numerics.h"
 #include "pie/pie.h"
 
+#include "neurons.h"
+
 uint32_t chiplm_pie_scores(const int8_t *query, const int8_t *keys, const float *key_scales, uint32_t n,
                            const chiplm_pie_scoring *how, float *scores) {
     const float scale = chiplm_from_bits(how->scale);
@@ -139,25 +141,9 @@ void chiplm_pie_sigmoid(const float *x, const float *exps, const float *by, uint
     }
 }
 
-uint32_t chiplm_pie_open(const float *gate, uint32_t n, uint8_t *marks) {
-    uint32_t open = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint8_t is_open = gate[i] > 0.0f ? 1 : 0;
-        marks[i] |= is_open;
-        open += is_open;
-    }
-    return open;
-}
+uint32_t chiplm_pie_open(const float *gate, uint32_t n, uint8_t *marks) { return mark_open(gate, n, marks); }
 
-uint32_t chiplm_pie_used(const int8_t *codes, uint32_t n, uint8_t *marks) {
-    uint32_t used = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        const uint8_t is_used = codes[i] != 0 ? 1 : 0;
-        marks[i] |= is_used;
-        used += is_used;
-    }
-    return used;
-}
+uint32_t chiplm_pie_used(const int8_t *codes, uint32_t n, uint8_t *marks) { return mark_used(codes, n, marks); }
 
 void chiplm_pie_floats4(const uint8_t *codes, uint32_t blocks, uint32_t scale, float *y) {
     for (uint32_t b = 0; b < blocks; b++) {
