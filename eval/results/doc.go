@@ -1,0 +1,11 @@
+// Package results keeps what trained models scored: one [Run] a line of a JSON lines file. `chiplm sweep` appends to it,
+// and `chiplm compare` renders it.
+//
+// A line carries the hashes of all that decides its figures (corpus, tokenizer, configuration, program, held-out stories),
+// so that a reader can refuse to put figures side by side that do not compare: see [Comparable].
+//
+// # Caveats
+//
+// A line is written whole or, when a program is killed in the middle of it, cut short; [Read] skips a last line without
+// its end, and [Append] begins after it. Any other line that cannot be read is an error: nothing is dropped silently.
+package results

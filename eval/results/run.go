@@ -1,0 +1,70 @@
+package results
+
+// Run is one trained and scored model.
+type Run struct {
+	Sweep  string `json:"sweep"`  // name of the sweep
+	Arm    string `json:"arm"`    // name of the variant; runs of one arm differ in their seed only
+	Seed   int64  `json:"seed"`   // train.seed
+	Folder string `json:"folder"` // of the run, with its checkpoint and metrics, as it was given
+
+	Program         string `json:"program"`          // version of the program, with its commit where it is known
+	ConfigSHA256    string `json:"config_sha256"`    // of the resolved configuration, seed included
+	ArmSHA256       string `json:"arm_sha256"`       // of the resolved configuration without name and seed
+	TokenizerSHA256 string `json:"tokenizer_sha256"` //
+	ModelSHA256     string `json:"model_sha256"`     // of the checkpoint's weights
+	CorpusSHA256    string `json:"corpus_sha256"`    //
+	Corpus          string `json:"corpus"`           // its name, for people
+
+	HeldOut   HeldOut `json:"held_out"`
+	Quality   Quality `json:"quality"`
+	Cost      Cost    `json:"cost"`
+	Training  Trained `json:"training"`
+	Curve     []Point `json:"curve"`      // training loss, smoothed, some hundred points at most
+	ValidLoss []Point `json:"valid_loss"` // of the validations on the way
+}
+
+// HeldOut says which stories a run was scored on. Only runs with equal stories compare.
+type HeldOut struct {
+	Name    string `json:"name"`
+	SHA256  string `json:"sha256"` // of the stories that were scored
+	Stories int64  `json:"stories"`
+	Bytes   int64  `json:"bytes"` // raw, before tokenising
+}
+
+// Quality is the score on the held-out stories.
+type Quality struct {
+	ScoredBy           string  `json:"scored_by"` // "engine": the quantised image, as a chip computes it; "graph": float, cannot be exported
+	Tokens             int64   `json:"tokens"`
+	TextBytesPerToken  float64 `json:"text_bytes_per_token"`
+	NatsPerToken       float64 `json:"nats_per_token"`
+	BitsPerByte        float64 `json:"bits_per_byte"`
+	BitsPerByteWithEnd float64 `json:"bits_per_byte_with_end"`
+}
+
+// Cost is what a token takes.
+type Cost struct {
+	Parameters      int     `json:"parameters"`
+	ImageBytes      int64   `json:"image_bytes"`           // 0 when there is no image
+	BytesPerToken   int64   `json:"bytes_per_token"`       // weights and scales of one token, every neuron and output row read
+	MeasuredPer     float64 `json:"measured_per_token"`    // the same with silent neurons left out, as measured; 0: not measured
+	LiveNeurons     float64 `json:"live_neurons"`          // share of neurons behind a ReLU gate that spoke; 0: no such gate, or not measured
+	Target          string  `json:"target"`                // chip of the prediction; empty: none
+	TokensPerSecond float64 `json:"tokens_per_second"`     // predicted, mean over the context; 0: none
+	TextPerSecond   float64 `json:"text_bytes_per_second"` // TokensPerSecond x text bytes per token
+}
+
+// Trained says how a run was trained.
+type Trained struct {
+	Tokens       int64   `json:"tokens"`
+	CorpusTokens int64   `json:"corpus_tokens"` // of one pass
+	Steps        int     `json:"steps"`
+	Loss         float64 `json:"loss"` // nats per token, mean over the last tenth of the steps
+	Seconds      float64 `json:"seconds"`
+	Workers      int     `json:"workers"`
+}
+
+// Point is a value after so many training tokens.
+type Point struct {
+	Tokens int64   `json:"tokens"`
+	Loss   float64 `json:"loss"` // nats per token
+}
