@@ -2,10 +2,12 @@ package results
 
 // Run is one trained and scored model.
 type Run struct {
-	Sweep  string `json:"sweep"`  // name of the sweep
-	Arm    string `json:"arm"`    // name of the variant; runs of one arm differ in their seed only
-	Seed   int64  `json:"seed"`   // train.seed
-	Folder string `json:"folder"` // of the run, with its checkpoint and metrics, as it was given
+	Sweep string `json:"sweep"` // name of the sweep
+	Arm   string `json:"arm"`   // name of the variant; runs of one arm differ in their seed only
+	Seed  int64  `json:"seed"`  // train.seed
+	// Baseline names the arm of the sweep that the others are compared with; empty: the sweep names none.
+	Baseline string `json:"baseline,omitempty"`
+	Folder   string `json:"folder"` // of the run, with its checkpoint and metrics, as it was given
 
 	Program         string `json:"program"`          // version of the program, with its commit where it is known
 	ConfigSHA256    string `json:"config_sha256"`    // of the resolved configuration, seed included
