@@ -4,6 +4,9 @@
 // A line carries the hashes of all that decides its figures (corpus, tokenizer, configuration, program, held-out stories),
 // so that a reader can refuse to put figures side by side that do not compare: see [Comparable].
 //
+// A training that diverged is a line too, with its reason and without scores: whoever compares arms must know of runs
+// that are missing for that reason ([Failures]).
+//
 // # Caveats
 //
 // A line is written whole or, when a program is killed in the middle of it, cut short; [Read] skips a last line without

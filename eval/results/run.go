@@ -4,14 +4,21 @@ package results
 type Run struct {
 	Sweep string `json:"sweep"` // name of the sweep
 	Arm   string `json:"arm"`   // name of the variant; runs of one arm differ in their seed only
+	Order int    `json:"order"` // place of the arm in the sweep's file, from 0, when the run was finished
 	Seed  int64  `json:"seed"`  // train.seed
-	// Baseline names the arm of the sweep that the others are compared with; empty: the sweep names none.
+	// Baseline names the arm of the sweep that the others are compared with; empty: the sweep names none. Where lines
+	// disagree, the last was written last.
 	Baseline string `json:"baseline,omitempty"`
 	Folder   string `json:"folder"` // of the run, with its checkpoint and metrics, as it was given
 
+	// Failure says why there is no score, and is empty where there is one: the training diverged. [Read] leaves such runs
+	// out, [Failures] gives them.
+	Failure string `json:"failure,omitempty"`
+
 	Program         string `json:"program"`          // version of the program, with its commit where it is known
-	ConfigSHA256    string `json:"config_sha256"`    // of the resolved configuration, seed included
-	ArmSHA256       string `json:"arm_sha256"`       // of the resolved configuration without name and seed
+	Config          string `json:"config"`           // the resolved configuration, as YAML
+	ConfigSHA256    string `json:"config_sha256"`    // of Config
+	ArmSHA256       string `json:"arm_sha256"`       // of the settings that decide the weights, but for the seed
 	TokenizerSHA256 string `json:"tokenizer_sha256"` //
 	ModelSHA256     string `json:"model_sha256"`     // of the checkpoint's weights
 	CorpusSHA256    string `json:"corpus_sha256"`    //
