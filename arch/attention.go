@@ -1,8 +1,6 @@
 package arch
 
 import (
-	"math"
-
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 
@@ -17,7 +15,7 @@ func (b *builder) attention(name string, qkv *gorgonia.Node) *gorgonia.Node {
 	dim := c.DModel / c.NHeads
 	a := kernels.NewAttention(kernels.AttentionSpec{
 		Batch: b.opt.Batch, Seq: b.opt.Seq, Heads: c.NHeads, HeadDim: dim, Cos: b.cosines, Sin: b.sines,
-		QKNorm: c.QKNorm, Eps: float32(c.NormEps), Scale: float32(1 / math.Sqrt(float64(dim))),
+		QKNorm: c.QKNorm, Eps: float32(c.NormEps), Scale: c.ScoreScale(),
 		Mode: b.activationMode(), Train: b.opt.Train,
 	})
 	// A position sees (seq+1)/2 keys in the mean, itself included: scores and weighted sum cost 2*d_model for each.

@@ -173,7 +173,7 @@ func TestGoldenOperations(t *testing.T) {
 			rows := max(a.Rows, a.Batch*a.Positions, len(a.IDs))
 			cfg := &configs.Config{Name: c.Operation, VocabSize: a.Vocab, DModel: max(a.D, 1) * max(a.Heads, 1), NLayers: 1,
 				NHeads: a.Heads, DFF: a.F, PLEDim: a.P, Activation: configs.Activation(a.Activation), Experts: a.Experts,
-				QKNorm: a.QKNorm, RopeTheta: a.Theta, NormEps: a.Eps}
+				QKNorm: a.QKNorm, AttentionScale: 1, RopeTheta: a.Theta, NormEps: a.Eps}
 			cfg.Quant.Activations.Bits = 8
 			cfg.Train.RouterAux = a.Aux
 			b := &builder{cfg: cfg, graph: gorgonia.NewGraph(), rows: rows, params: map[string]*gorgonia.Node{},

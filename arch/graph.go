@@ -85,6 +85,8 @@ func checkOptions(cfg *configs.Config, w *Weights, opt Options) error {
 		return fmt.Errorf("exact mode needs activations of 8 bits, not %d", cfg.Quant.Activations.Bits)
 	case cfg.NHeads < 1 || cfg.DModel%cfg.NHeads != 0 || dim%2 != 0 || dim > kernels.MaxHeadDim:
 		return fmt.Errorf("d_model %d does not divide into %d heads of an even width up to %d", cfg.DModel, cfg.NHeads, kernels.MaxHeadDim)
+	case !(cfg.AttentionScale > 0):
+		return fmt.Errorf("attention_scale is %g, must be above 0", cfg.AttentionScale)
 	}
 	want := cfg.Tensors()
 	if len(want) != len(w.Tensors) {

@@ -13,7 +13,7 @@ import (
 func testConfig(edit func(*configs.Config)) *configs.Config {
 	c := &configs.Config{
 		Name: "test", VocabSize: 29, DModel: 12, NLayers: 2, NHeads: 3, DFF: 11, ContextLength: 16, PLEDim: 5,
-		TieEmbeddings: true, Activation: configs.ReLU, QKNorm: true, RopeTheta: 10000, NormEps: 1e-6,
+		TieEmbeddings: true, Activation: configs.ReLU, QKNorm: true, AttentionScale: 1, RopeTheta: 10000, NormEps: 1e-6,
 		Quant: configs.Quant{
 			Weights:     configs.WeightQuant{Bits: 4, Group: 32, Scale: configs.ScaleF32},
 			Activations: configs.ActivationQuant{Bits: 8},
@@ -43,6 +43,7 @@ func variants() map[string]*configs.Config {
 		"no ple":      testConfig(func(c *configs.Config) { c.PLEDim = 0 }),
 		"untied":      testConfig(func(c *configs.Config) { c.TieEmbeddings = false }),
 		"no qk norm":  testConfig(func(c *configs.Config) { c.QKNorm = false }),
+		"sharp":       testConfig(func(c *configs.Config) { c.AttentionScale = 3.7 }),
 		"one head":    testConfig(func(c *configs.Config) { c.NHeads = 1 }),
 		"one layer":   testConfig(func(c *configs.Config) { c.NLayers = 1 }),
 		"experts":     testConfig(func(c *configs.Config) { c.Experts = 4 }),

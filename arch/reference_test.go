@@ -167,7 +167,7 @@ func (r *reference) rotated(x []float32, t int) []float32 {
 // attention is that of one head for its newest position.
 func (r *reference) attention(q vector8, keys, values []vector8) []float32 {
 	d := len(q.codes)
-	c := float32(1 / math.Sqrt(float64(d)))
+	c := float32(r.cfg.AttentionScale / math.Sqrt(float64(d)))
 	a, u := make([]float32, len(keys)), make([]float32, len(keys))
 	top := float32(math.Inf(-1))
 	for t, k := range keys {

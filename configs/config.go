@@ -4,6 +4,8 @@
 // names, shapes and bits without loading a single weight.
 package configs
 
+import "math"
+
 // Activation names the non-linearity of the gated feed-forward.
 type Activation string
 
@@ -24,22 +26,29 @@ const (
 
 // Config is a resolved model file.
 type Config struct {
-	Name          string     `yaml:"name"`
-	VocabSize     int        `yaml:"vocab_size"`
-	DModel        int        `yaml:"d_model"`
-	NLayers       int        `yaml:"n_layers"`
-	NHeads        int        `yaml:"n_heads"`
-	DFF           int        `yaml:"d_ff"`
-	ContextLength int        `yaml:"context_length"`
-	PLEDim        int        `yaml:"ple_dim"` // 0: no per-layer embeddings
-	TieEmbeddings bool       `yaml:"tie_embeddings"`
-	Activation    Activation `yaml:"activation"`
-	Experts       int        `yaml:"experts"` // 0 or 1: dense feed-forward
-	QKNorm        bool       `yaml:"qk_norm"`
-	RopeTheta     float64    `yaml:"rope_theta"`
-	NormEps       float64    `yaml:"norm_eps"`
-	Quant         Quant      `yaml:"quant"`
-	Train         Train      `yaml:"train"`
+	Name           string     `yaml:"name"`
+	VocabSize      int        `yaml:"vocab_size"`
+	DModel         int        `yaml:"d_model"`
+	NLayers        int        `yaml:"n_layers"`
+	NHeads         int        `yaml:"n_heads"`
+	DFF            int        `yaml:"d_ff"`
+	ContextLength  int        `yaml:"context_length"`
+	PLEDim         int        `yaml:"ple_dim"` // 0: no per-layer embeddings
+	TieEmbeddings  bool       `yaml:"tie_embeddings"`
+	Activation     Activation `yaml:"activation"`
+	Experts        int        `yaml:"experts"` // 0 or 1: dense feed-forward
+	QKNorm         bool       `yaml:"qk_norm"`
+	AttentionScale float64    `yaml:"attention_scale"` // factor on the scores, beside 1/sqrt(d_model/n_heads)
+	RopeTheta      float64    `yaml:"rope_theta"`
+	NormEps        float64    `yaml:"norm_eps"`
+	Quant          Quant      `yaml:"quant"`
+	Train          Train      `yaml:"train"`
+}
+
+// ScoreScale is what a dot product of a query and a key is multiplied with: attention_scale / sqrt(d_model / n_heads),
+// computed in double and rounded once.
+func (c *Config) ScoreScale() float32 {
+	return float32(c.AttentionScale / math.Sqrt(float64(c.DModel/c.NHeads)))
 }
 
 // Quant says how a model is quantised, in training and on the chip alike.

@@ -371,7 +371,7 @@ func TestHashes(t *testing.T) {
 	for set, changesTraining := range map[string]bool{
 		"name=other": false, "train.valid_every=7": false, "train.valid_tokens=7": false, "train.sample_every=7": false,
 		"train.save_every=7": false, "train.keep_last=7": false,
-		"train.seed=7": true, "train.tokens=8192": true, "d_ff=7": true, "train.lr=7": true, "quant.classes.trunk.bits=8": true, "train.zero_init_proj=false": true,
+		"train.seed=7": true, "train.tokens=8192": true, "d_ff=7": true, "train.lr=7": true, "quant.classes.trunk.bits=8": true, "train.zero_init_proj=false": true, "attention_scale=2": true,
 	} {
 		c := mustLoad(t, "combo", set)
 		if c.Hash() == base.Hash() {

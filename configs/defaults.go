@@ -4,13 +4,14 @@ package configs
 // file (or one that it extends) must say them. The name's default is the file's own name without .yaml.
 func Defaults() *Config {
 	return &Config{
-		PLEDim:        0,
-		TieEmbeddings: true,
-		Activation:    ReLU,
-		Experts:       0,
-		QKNorm:        true,
-		RopeTheta:     10000,
-		NormEps:       1e-6,
+		PLEDim:         0,
+		TieEmbeddings:  true,
+		Activation:     ReLU,
+		Experts:        0,
+		QKNorm:         true,
+		AttentionScale: 1,
+		RopeTheta:      10000,
+		NormEps:        1e-6,
 		Quant: Quant{
 			Weights:     WeightQuant{Bits: 4, Group: 64, Scale: ScaleF32},
 			Activations: ActivationQuant{Bits: 8},

@@ -91,6 +91,9 @@ func (c *Config) checkSizes() *fault {
 	if f := oneOf("activation", string(c.Activation), string(ReLU), string(SwiGLU)); f != nil {
 		return f
 	}
+	if f := within("attention_scale", c.AttentionScale, 0.001, 1000); f != nil {
+		return f
+	}
 	if f := within("rope_theta", c.RopeTheta, 1, 1e12); f != nil {
 		return f
 	}

@@ -33,7 +33,7 @@ type testModel struct {
 func shape(v, d, l, h, f, t, p, e int) configs.Config {
 	return configs.Config{
 		Name: "test", VocabSize: v, DModel: d, NLayers: l, NHeads: h, DFF: f, ContextLength: t, PLEDim: p, Experts: e,
-		Activation: configs.ReLU, TieEmbeddings: true, RopeTheta: 10000, NormEps: 1e-6,
+		Activation: configs.ReLU, TieEmbeddings: true, AttentionScale: 1, RopeTheta: 10000, NormEps: 1e-6,
 		Quant: configs.Quant{Weights: configs.WeightQuant{Bits: 4, Group: 64, Scale: configs.ScaleF32}},
 	}
 }
@@ -239,7 +239,7 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 	}
 	modl = le.AppendUint32(le.AppendUint32(modl, act), flags)
 	ce, ct, ch := m.pleScales()
-	modl = append(modl, floatBytes(float32(cfg.NormEps), m.scoreScale(), ce, ct, ch)...)
+	modl = append(modl, floatBytes(float32(cfg.NormEps), m.cfg.ScoreScale(), ce, ct, ch)...)
 	modl = le.AppendUint32(modl, uint32(len(m.tensors)+len(m.headTensors())))
 	for i := range 64 {
 		modl = append(modl, byte(i))

@@ -105,7 +105,7 @@ func TestImageSaysWhatItHolds(t *testing.T) {
 	got := im.Model()
 	if got.VocabSize != 20 || got.DModel != 24 || got.NLayers != 2 || got.NHeads != 2 || got.DFF != 20 ||
 		got.ContextLength != 8 || got.PLEDim != 6 || got.Experts != 3 || got.Activation != ReLU || got.TieEmbeddings ||
-		!got.QKNorm || got.NormEps != 1e-6 || got.ScoreScale != m.scoreScale() || got.Tensors != len(m.tensors)+5 || got.Clusters != 4 {
+		!got.QKNorm || got.NormEps != 1e-6 || got.ScoreScale != m.cfg.ScoreScale() || got.Tensors != len(m.tensors)+5 || got.Clusters != 4 {
 		t.Errorf("%+v", got)
 	}
 	if got.TokenizerSHA256[31] != 31 || got.ModelSHA256[0] != 32 {

@@ -36,6 +36,7 @@ func testConfigs() map[string]configs.Config {
 		"8-bit neurons":    quant(shape(50, 64, 2, 2, 150, 24, 0, 0), 8, 64, configs.ScaleF32),
 		"neurons in a row": quant(shape(50, 72, 2, 2, 200, 24, 0, 0), 4, 0, configs.ScaleF32),
 		"least":            shape(1, 2, 1, 1, 1, 1, 1, 2),
+		"sharp":            with(shape(40, 64, 2, 2, 64, 70, 16, 0), func(c *configs.Config) { c.QKNorm, c.AttentionScale = true, 6.5 }),
 		"context 1":        shape(9, 10, 1, 1, 3, 1, 0, 0),
 		"wide heads":       shape(40, 256, 1, 2, 32, 70, 0, 0),
 	}

@@ -7,8 +7,6 @@ import (
 	"github.com/chiplm/chiplm/qat/reference"
 )
 
-func (m *testModel) scoreScale() float32 { return reference.ScoreScale(&m.cfg) }
-
 func (m *testModel) pleScales() (ce, ct, ch float32) { return reference.PLEScales(&m.cfg) }
 
 // forward is the logits of every position, [len(ids), V], by the plain reference.

@@ -80,7 +80,7 @@ func plant(row int) func(*image.Tensor) {
 func TestVerify(t *testing.T) {
 	for name, model := range map[string]string{
 		"dense":   wholeModel,
-		"swiglu":  wholeModel + "activation: swiglu\ntie_embeddings: false\n",
+		"swiglu":  wholeModel + "activation: swiglu\ntie_embeddings: false\nattention_scale: 3\n",
 		"no ple":  strings.Replace(wholeModel, "ple_dim: 8", "ple_dim: 0", 1),
 		"experts": wholeModel + "experts: 4\n",
 	} {

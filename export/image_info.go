@@ -116,7 +116,8 @@ func (i *imageInfo) print(w io.Writer) error {
 	fmt.Fprintf(&b, "%s:\nimage version %d, %s bytes, CRC-32 %s, %s parameters\n\n", i.File, i.Version, digits.Comma(i.Bytes), i.CRC, digits.Comma(i.Params))
 	fmt.Fprintf(&b, "vocab_size %d, d_model %d, n_layers %d, n_heads %d, d_ff %d,\ncontext_length %d, ple_dim %d, experts %d\n",
 		s.VocabSize, s.DModel, s.NLayers, s.NHeads, s.DFF, s.ContextLength, s.PLEDim, s.Experts)
-	fmt.Fprintf(&b, "activation %s, tied head %v, qk_norm %v, norm_eps %g\n", s.Activation, s.TiedHead, s.QKNorm, s.NormEps)
+	fmt.Fprintf(&b, "activation %s, tied head %v, qk_norm %v, norm_eps %g, score scale %g\n",
+		s.Activation, s.TiedHead, s.QKNorm, s.NormEps, s.ScoreScale)
 	if s.Clusters > 0 {
 		fmt.Fprintf(&b, "the head's rows lie in %d clusters, so that it can be read in part\n", s.Clusters)
 	}

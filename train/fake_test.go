@@ -14,7 +14,7 @@ import (
 // tinyConfig is a model of a few hundred weights, with five micro-batches a step.
 func tinyConfig() *configs.Config {
 	return &configs.Config{Name: "tiny", VocabSize: 11, DModel: 8, NLayers: 1, NHeads: 2, DFF: 8, ContextLength: 6,
-		TieEmbeddings: true, Activation: configs.ReLU, RopeTheta: 10000, NormEps: 1e-6,
+		TieEmbeddings: true, Activation: configs.ReLU, AttentionScale: 1, RopeTheta: 10000, NormEps: 1e-6,
 		Quant: configs.Quant{Weights: configs.WeightQuant{Bits: 4, Group: 32, Scale: configs.ScaleF32},
 			Activations: configs.ActivationQuant{Bits: 8}},
 		Train: configs.Train{Tokens: 600, BatchTokens: 60, MicroBatch: 2, LR: 0.01, Warmup: 0.1, Schedule: "linear",

@@ -129,7 +129,7 @@ def operations():
 
 # Models
 
-BASE = {"context_length": 16, "qk_norm": True, "rope_theta": 10000.0, "norm_eps": 1e-6, "experts": 0, "ple_dim": 0}
+BASE = {"context_length": 16, "qk_norm": True, "attention_scale": 1.0, "rope_theta": 10000.0, "norm_eps": 1e-6, "experts": 0, "ple_dim": 0}
 OPTIMIZER = {"lr": 0.005, "beta1": 0.9, "beta2": 0.95, "eps": 1e-8, "weight_decay": 0.1, "clip": 1.0}
 
 

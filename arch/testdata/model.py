@@ -92,7 +92,7 @@ def rotate(x, theta):
     return torch.cat([a * cos - b * sin, a * sin + b * cos], -1)
 
 
-def attention(qz, qkv, heads, *, qk_norm, eps, theta):
+def attention(qz, qkv, heads, *, qk_norm, eps, theta, scale=1):
     """qkv [batch, positions, 3*D] before normalisation and rotation -> [batch, positions, D]."""
     b, t, d3 = qkv.shape
     d = d3 // 3 // heads
@@ -102,7 +102,7 @@ def attention(qz, qkv, heads, *, qk_norm, eps, theta):
     q, k = qz.activation(rotate(q, theta)), qz.activation(rotate(k, theta))
     s_v = qz.scale(v).transpose(-1, -2)
     v = qz.activation(v)
-    s = q @ k.transpose(-1, -2) / math.sqrt(d)
+    s = q @ k.transpose(-1, -2) * (scale / math.sqrt(d))
     s = s.masked_fill(torch.ones(t, t, dtype=torch.bool).triu(1), -math.inf)
     a = torch.exp(s - s.detach().amax(-1, keepdim=True))
     o = (a @ v) / a.sum(-1, keepdim=True)
@@ -171,7 +171,7 @@ def forward(config, w, ids, targets, mode, noise=None):
         part = lambda name: w[f"layers.{i}.{name}"]
         h = norm(x, eps, part("attention_norm"))
         o = attention(qz, linear(qz, part("qkv"), trunk, h), config["n_heads"], qk_norm=config["qk_norm"], eps=eps,
-                      theta=config["rope_theta"])
+                      theta=config["rope_theta"], scale=config["attention_scale"])
         x = x + linear(qz, part("attention_output"), trunk, o)
         h = norm(x, eps, part("ffn_norm"))
         ffn = [part(n) for n in ("gate", "up", "down")]

@@ -110,15 +110,16 @@ class QuantisedAttention(torch.autograd.Function):
     BLOCK = 128
 
     @staticmethod
-    def forward(ctx, q, k, v, mask):
+    def forward(ctx, q, k, v, mask, c):
         codes, s = quantise_vectors(v)
         weights, out = [], []
         for a in range(0, q.shape[1], QuantisedAttention.BLOCK):
             b = min(a + QuantisedAttention.BLOCK, q.shape[1])
-            p = torch.baddbmm(mask[a:b, :b], q[:, a:b], k[:, :b].mT, alpha=q.shape[-1] ** -0.5).softmax(-1)
+            p = torch.baddbmm(mask[a:b, :b], q[:, a:b], k[:, :b].mT, alpha=c).softmax(-1)
             u, scale = quantise_vectors(p * s[:, :b].mT)
             out.append(torch.bmm(u, codes[:, :b]).mul_(scale))
             weights.append(p)
+        ctx.c = c
         ctx.save_for_backward(q, k, codes * s, *weights)
         return torch.cat(out, 1)
 
@@ -137,8 +138,7 @@ class QuantisedAttention(torch.autograd.Function):
             else:
                 dk[:, :b].baddbmm_(ds.mT, q[:, a:b])
                 dv[:, :b].baddbmm_(p.mT, g)
-        c = q.shape[-1] ** -0.5
-        return torch.cat(dq, 1).mul_(c), dk.mul_(c), dv, None
+        return torch.cat(dq, 1).mul_(ctx.c), dk.mul_(ctx.c), dv, None, None
 
 
 class Model:
@@ -148,6 +148,7 @@ class Model:
         self.config, self.dtype, self.quantised = config, dtype, quantised
         self.faithful = variant == FAITHFUL and quantised
         n, d = config["context_length"], config["d_model"] // config["n_heads"]
+        self.c = config.get("attention_scale", 1) * d ** -0.5
         i = torch.arange(d // 2, dtype=torch.float64)
         angle = torch.arange(n, dtype=torch.float64)[:, None] * config["rope_theta"] ** (-2 * i / d)
         cos, sin = angle.cos().float().to(dtype), angle.sin().float().to(dtype)
@@ -173,9 +174,9 @@ class Model:
         qk = torch.addcmul(qk * self.cos[:t], torch.cat([c, a], -1), self.sin[:t])
         if self.faithful:
             q, k = Quantised.apply(qk).flatten(1, 2)
-            o = QuantisedAttention.apply(q, k, v.flatten(0, 1), self.mask[:t, :t]).unflatten(0, (b, heads))
+            o = QuantisedAttention.apply(q, k, v.flatten(0, 1), self.mask[:t, :t], self.c).unflatten(0, (b, heads))
         else:
-            o = F.scaled_dot_product_attention(qk[0], qk[1], v, is_causal=True)
+            o = F.scaled_dot_product_attention(qk[0], qk[1], v, is_causal=True, scale=self.c)
         return o.transpose(1, 2).reshape(b, t, -1)
 
     def per_layer(self, w, x, ids):

@@ -118,7 +118,7 @@ func SizesOf(c *configs.Config) Sizes {
 		TiedHead: c.TieEmbeddings, QKNorm: c.QKNorm, NormEps: float32(c.NormEps), TensorCount: len(c.Tensors()),
 	}
 	// Each constant is computed in double and rounded once, as numerics.md says.
-	s.ScoreScale = float32(1 / math.Sqrt(float64(c.DModel/c.NHeads)))
+	s.ScoreScale = c.ScoreScale()
 	if c.PLEDim > 0 {
 		s.PLEInput = float32(1 / math.Sqrt(float64(c.DModel)))
 		s.PLETable = float32(math.Sqrt(float64(c.PLEDim)))

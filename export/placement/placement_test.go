@@ -16,7 +16,7 @@ import (
 func combo() *configs.Config {
 	return &configs.Config{
 		Name: "combo", VocabSize: 4096, DModel: 128, NLayers: 6, NHeads: 4, DFF: 320, ContextLength: 256, PLEDim: 64,
-		TieEmbeddings: true, Activation: configs.ReLU, QKNorm: true,
+		TieEmbeddings: true, Activation: configs.ReLU, QKNorm: true, AttentionScale: 1,
 		Quant: configs.Quant{Weights: configs.WeightQuant{Bits: 4, Group: 64, Scale: configs.ScaleF32}},
 	}
 }

@@ -18,11 +18,6 @@ type Model struct {
 	Trace func(layer int, name string, position int, values []float32)
 }
 
-// ScoreScale is c of numerics.md: 1/sqrt(d), rounded once.
-func ScoreScale(c *configs.Config) float32 {
-	return float32(1 / math.Sqrt(float64(c.DModel/c.NHeads)))
-}
-
 // PLEScales are c_e, c_t and c_h of numerics.md; 0 without per-layer embeddings.
 func PLEScales(c *configs.Config) (ce, ct, ch float32) {
 	if c.PLEDim == 0 {
@@ -147,7 +142,7 @@ func (r *run) attention(l int, h []float32) []float32 {
 		}
 		r.keys[l][h] = append(r.keys[l][h], quantised(r.rotate(k)))
 		r.values[l][h] = append(r.values[l][h], quantised(v))
-		o = append(o, attend(quantised(r.rotate(q)), r.keys[l][h], r.values[l][h], ScoreScale(c))...)
+		o = append(o, attend(quantised(r.rotate(q)), r.keys[l][h], r.values[l][h], c.ScoreScale())...)
 	}
 	r.step(l, "attention", o)
 	y := r.linear(configs.LayerTensor(l, configs.AttentionOutput), o)
