@@ -406,7 +406,8 @@ func TestSaveRefusesWhatLoadWould(t *testing.T) {
 		"a tensor missing":    func(c *Checkpoint) { delete(c.Tensors, "output_norm") },
 		"a tensor too short":  func(c *Checkpoint) { c.Tensors["output_norm"] = c.Tensors["output_norm"][1:] },
 		"a tensor too many":   func(c *Checkpoint) { c.Tensors["head"] = []float32{1} },
-		"a moment missing":    func(c *Checkpoint) { delete(c.Moments, "v.output_norm") },
+		"moments missing":     func(c *Checkpoint) { delete(c.Moments, "m.output_norm"); delete(c.Moments, "v.output_norm") },
+		"a moment too short":  func(c *Checkpoint) { c.Moments["m.output_norm"] = c.Moments["m.output_norm"][1:] },
 		"a moment of nothing": func(c *Checkpoint) { c.Moments["m.head"] = []float32{1} },
 		"a wrong config":      func(c *Checkpoint) { c.Config.NHeads = 3 },
 	} {

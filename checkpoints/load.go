@@ -220,29 +220,28 @@ func matchModel(c *configs.Config, list []safetensors.Tensor) (map[string][]floa
 	return got, nil
 }
 
-// matchMoments holds the optimiser's state against the configuration: each entry is <moment>.<tensor>, and a moment that
-// is there for one tensor is there for all.
+// matchMoments holds the optimiser's state against the configuration: each entry is <moment>.<tensor>, shaped like the
+// tensor or with one value for each of its rows, and every tensor has at least one.
 func matchMoments(c *configs.Config, list []safetensors.Tensor) (map[string][]float32, error) {
-	want := map[string][]int{}
+	want := map[string]configs.Tensor{}
 	for _, t := range c.Tensors() {
-		want[t.Name] = t.Shape
+		want[t.Name] = t
 	}
-	got, count := map[string][]float32{}, map[string]int{}
+	got, moved := map[string][]float32{}, map[string]bool{}
 	for _, t := range list {
 		moment, name, ok := strings.Cut(t.Name, ".")
-		shape, known := want[name]
+		tensor, known := want[name]
 		if !ok || moment == "" || !known {
 			return nil, fmt.Errorf("%w: the optimiser has a moment %q, which belongs to no tensor", ErrTensors, t.Name)
 		}
-		if !slices.Equal(shape, t.Shape) {
-			return nil, fmt.Errorf("%w: the optimiser's %s is %v, the tensor %v", ErrTensors, t.Name, t.Shape, shape)
+		if !slices.Equal(tensor.Shape, t.Shape) && !slices.Equal([]int{tensor.Rows()}, t.Shape) {
+			return nil, fmt.Errorf("%w: the optimiser's %s is %v, the tensor %v", ErrTensors, t.Name, t.Shape, tensor.Shape)
 		}
-		got[t.Name] = t.Data
-		count[moment]++
+		got[t.Name], moved[name] = t.Data, true
 	}
-	for moment, n := range count {
-		if n != len(want) {
-			return nil, fmt.Errorf("%w: the optimiser has the moment %q for %d of %d tensors", ErrTensors, moment, n, len(want))
+	for _, t := range c.Tensors() {
+		if len(list) > 0 && !moved[t.Name] {
+			return nil, fmt.Errorf("%w: the optimiser has no moment of %s", ErrTensors, t.Name)
 		}
 	}
 	return got, nil

@@ -270,13 +270,26 @@ func tensorsOf(c *Checkpoint) (model, moments []safetensors.Tensor, err error) {
 			return nil, nil, fmt.Errorf("%w: %s has %d values, the configuration says %d", ErrTensors, t.Name, len(data), t.Len())
 		}
 		model = append(model, safetensors.Tensor{Name: t.Name, Shape: t.Shape, Data: data})
+		moved := len(prefixes) == 0
 		for _, p := range prefixes {
 			name := p + "." + t.Name
 			data, ok := c.Moments[name]
-			if !ok || len(data) != t.Len() {
+			if !ok {
+				continue
+			}
+			shape := t.Shape
+			switch len(data) {
+			case t.Len():
+			case t.Rows():
+				shape = []int{t.Rows()}
+			default:
 				return nil, nil, fmt.Errorf("%w: the optimiser's %s has %d values, the tensor %d", ErrTensors, name, len(data), t.Len())
 			}
-			moments = append(moments, safetensors.Tensor{Name: name, Shape: t.Shape, Data: data})
+			moments = append(moments, safetensors.Tensor{Name: name, Shape: shape, Data: data})
+			moved = true
+		}
+		if !moved {
+			return nil, nil, fmt.Errorf("%w: the optimiser has no moment of %s", ErrTensors, t.Name)
 		}
 	}
 	if len(model) != len(c.Tensors) || len(moments) != len(c.Moments) {

@@ -88,7 +88,9 @@ type Train struct {
 	Warmup       float64 `yaml:"warmup"`         // share of the steps spent rising linearly to lr
 	Schedule     string  `yaml:"schedule"`       // "linear" (to zero), "cosine" (to min_lr) or "constant"
 	MinLR        float64 `yaml:"min_lr"`         // as a share of lr, for cosine
-	Optimizer    string  `yaml:"optimizer"`      // "adamw"
+	Optimizer    string  `yaml:"optimizer"`      // "adamw", or "muon": Muon on the matrices of the layers, AdamW on the rest
+	Muon         Muon    `yaml:"muon"`           //
+	LRScale      LRScale `yaml:"lr_scale"`       //
 	Beta1        float64 `yaml:"beta1"`          //
 	Beta2        float64 `yaml:"beta2"`          //
 	Eps          float64 `yaml:"eps"`            //
@@ -102,4 +104,36 @@ type Train struct {
 	SaveEvery    int     `yaml:"save_every"`     // steps between checkpoints; 0: only at the end
 	KeepLast     int     `yaml:"keep_last"`      // checkpoints kept
 	ZeroInitProj bool    `yaml:"zero_init_proj"` // output projections of attention and feed-forward start at zero
+}
+
+// Muon says how Muon trains the matrices of the layers, when it is the optimiser.
+type Muon struct {
+	LR            float64 `yaml:"lr"`             // peak learning rate; the schedule is that of Train
+	Momentum      float64 `yaml:"momentum"`       // decay of the gradient's mean, in Nesterov's form
+	Steps         int     `yaml:"steps"`          // Newton-Schulz steps
+	WeightDecay   float64 `yaml:"weight_decay"`   //
+	NormaliseRows bool    `yaml:"normalise_rows"` // rows of an update are brought to equal size (NorMuon)
+}
+
+// LRScale multiplies the learning rate of AdamW, by class of tensor.
+type LRScale struct {
+	Embedding float64 `yaml:"embedding"`
+	Head      float64 `yaml:"head"` // of an untied head
+	PLETable  float64 `yaml:"ple_table"`
+	Norm      float64 `yaml:"norm"`
+}
+
+// Of is the factor of a class; 1 for classes that have none.
+func (s LRScale) Of(class TensorClass) float64 {
+	switch class {
+	case ClassEmbedding:
+		return s.Embedding
+	case ClassHead:
+		return s.Head
+	case ClassPLETable:
+		return s.PLETable
+	case ClassNorm:
+		return s.Norm
+	}
+	return 1
 }

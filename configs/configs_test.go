@@ -232,7 +232,7 @@ func TestRefusals(t *testing.T) {
 		{"batch", strings.Replace(small, "batch_tokens: 64", "batch_tokens: 80", 1), "m.yaml:7:23: train.batch_tokens: 80 tokens are not a whole number of micro-batches of micro_batch x context_length = 2 x 16 = 32 tokens; the next one up is 96"},
 		{"less than a step", strings.Replace(small, "train: {", "train: {tokens: 63, ", 1), "train.tokens: 63 tokens are less than one step"},
 		{"schedule", strings.Replace(small, "train: {", "train: {schedule: lineer, ", 1), "did you mean linear?"},
-		{"optimizer", strings.Replace(small, "train: {", "train: {optimizer: sgd, ", 1), "train.optimizer: want adamw, have \"sgd\""},
+		{"optimizer", strings.Replace(small, "train: {", "train: {optimizer: sgd, ", 1), "train.optimizer: want adamw or muon, have \"sgd\""},
 		{"learning rate", strings.Replace(small, "train: {", "train: {lr: 0, ", 1), "train.lr: want"},
 		{"beta", strings.Replace(small, "train: {", "train: {beta2: 1.0, ", 1), "train.beta2: want 0 to"},
 		{"keep none", strings.Replace(small, "train: {", "train: {keep_last: 0, ", 1), "train.keep_last: want 1 to"},

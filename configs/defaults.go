@@ -26,6 +26,8 @@ func Defaults() *Config {
 			Schedule:     "linear",
 			MinLR:        0.1,
 			Optimizer:    "adamw",
+			Muon:         Muon{LR: 0.02, Momentum: 0.95, Steps: 5, WeightDecay: 0.05},
+			LRScale:      LRScale{Embedding: 1, Head: 1, PLETable: 1, Norm: 1},
 			Beta1:        0.9,
 			Beta2:        0.95,
 			Eps:          1e-8,

@@ -158,6 +158,7 @@ func (c *Config) checkTrain() *fault {
 		{"train.sample_every", int64(t.SampleEvery), 0, 1 << 50},
 		{"train.save_every", int64(t.SaveEvery), 0, 1 << 50},
 		{"train.keep_last", int64(t.KeepLast), 1, 1 << 20},
+		{"train.muon.steps", int64(t.Muon.Steps), 1, 100},
 	}
 	for _, n := range counts {
 		if n.value < n.low || n.value > n.high {
@@ -175,7 +176,7 @@ func (c *Config) checkTrain() *fault {
 	if f := oneOf("train.schedule", t.Schedule, "linear", "cosine", "constant"); f != nil {
 		return f
 	}
-	if f := oneOf("train.optimizer", t.Optimizer, "adamw"); f != nil {
+	if f := oneOf("train.optimizer", t.Optimizer, "adamw", "muon"); f != nil {
 		return f
 	}
 	const belowOne = 1 - 1e-9
@@ -192,6 +193,13 @@ func (c *Config) checkTrain() *fault {
 		{"train.weight_decay", t.WeightDecay, 0, 100},
 		{"train.clip", t.Clip, 0, 1e9},
 		{"train.router_aux", t.RouterAux, 0, 1e9},
+		{"train.muon.lr", t.Muon.LR, 1e-12, 100},
+		{"train.muon.momentum", t.Muon.Momentum, 0, belowOne},
+		{"train.muon.weight_decay", t.Muon.WeightDecay, 0, 100},
+		{"train.lr_scale.embedding", t.LRScale.Embedding, 0, 1000},
+		{"train.lr_scale.head", t.LRScale.Head, 0, 1000},
+		{"train.lr_scale.ple_table", t.LRScale.PLETable, 0, 1000},
+		{"train.lr_scale.norm", t.LRScale.Norm, 0, 1000},
 	}
 	for _, n := range numbers {
 		if f := within(n.key, n.value, n.low, n.high); f != nil {

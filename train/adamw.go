@@ -29,8 +29,9 @@ type AdamW struct {
 	Beta2       float64
 	Eps         float64
 	WeightDecay float64
-	GradScale   float64 // every gradient is multiplied by it first: averaging and clipping; 0 is taken as 1
-	Threads     int     // goroutines a step may use; 0 is taken as 1
+	GradScale   float64   // every gradient is multiplied by it first: averaging and clipping; 0 is taken as 1
+	Threads     int       // goroutines a step may use; 0 is taken as 1
+	Rates       []float64 // LR is multiplied by it for each parameter; nil: by 1
 
 	steps    int // steps taken
 	m, v     [][]float32
@@ -41,8 +42,8 @@ type AdamW struct {
 
 // adamwTensor is a parameter as a step finds it.
 type adamwTensor struct {
-	w, g   []float32
-	matrix bool
+	w, g []float32
+	k    kernels.AdamW
 }
 
 var _ gorgonia.Solver = (*AdamW)(nil)
@@ -75,21 +76,14 @@ func (a *AdamW) Step(params []gorgonia.ValueGrad) error {
 	if err := a.prepare(params); err != nil {
 		return err
 	}
-	a.steps++
-	matrix := a.coefficients()
-	vector := matrix
-	vector.Decay = 1
 	var bad atomic.Int64 // the number of the first parameter that is not finite, or more
 	bad.Store(int64(len(params)))
 	a.idle()
 	share(a.Threads, len(a.pieces), func(thread, i int) {
 		p := a.pieces[i]
-		t, k := a.tensors[p.param], vector
-		if t.matrix {
-			k = matrix
-		}
+		t := a.tensors[p.param]
 		m, v := a.m[p.param], a.v[p.param]
-		if !k.Update(t.w[p.from:p.to], m[p.from:p.to], v[p.from:p.to], t.g[p.from:p.to]) {
+		if !t.k.Update(t.w[p.from:p.to], m[p.from:p.to], v[p.from:p.to], t.g[p.from:p.to]) {
 			for was := bad.Load(); int64(p.param) < was && !bad.CompareAndSwap(was, int64(p.param)); was = bad.Load() {
 			}
 		}
@@ -113,11 +107,14 @@ func (a *AdamW) idle() {
 	}
 }
 
-// prepare takes the slices out of the parameters and makes the moments of the first step.
+// prepare takes the slices out of the parameters, makes the moments of the first step, and counts the step.
 func (a *AdamW) prepare(params []gorgonia.ValueGrad) error {
 	first := a.m == nil
 	if !first && len(params) != len(a.m) {
 		return fmt.Errorf("adamw: %d parameters, but moments for %d", len(params), len(a.m))
+	}
+	if a.Rates != nil && len(a.Rates) != len(params) {
+		return fmt.Errorf("adamw: %d parameters, but rates for %d", len(params), len(a.Rates))
 	}
 	a.tensors, a.pieces = a.tensors[:0], a.pieces[:0]
 	for i, p := range params {
@@ -132,7 +129,11 @@ func (a *AdamW) prepare(params []gorgonia.ValueGrad) error {
 		if err != nil {
 			return fmt.Errorf("adamw: %s: %w", parameterName(p, i), err)
 		}
-		a.tensors = append(a.tensors, adamwTensor{w, g, matrix})
+		rate := 1.0
+		if a.Rates != nil {
+			rate = a.Rates[i]
+		}
+		a.tensors = append(a.tensors, adamwTensor{w, g, a.coefficients(a.steps+1, rate, matrix)})
 		a.pieces = cut(a.pieces, i, len(w), pieceSize)
 	}
 	if first {
@@ -140,18 +141,23 @@ func (a *AdamW) prepare(params []gorgonia.ValueGrad) error {
 			a.m, a.v = append(a.m, pages.Make[float32](len(t.w))), append(a.v, pages.Make[float32](len(t.w)))
 		}
 	}
+	a.steps++
 	return nil
 }
 
-// coefficients are the numbers of this step. The conversions keep compilers from fusing products into sums, which some
-// processors would round otherwise than others.
-func (a *AdamW) coefficients() kernels.AdamW {
+// coefficients are the numbers of a step, counted from 1, for a parameter. The conversions keep compilers from fusing
+// products into sums, which some processors would round otherwise than others.
+func (a *AdamW) coefficients(step int, rate float64, matrix bool) kernels.AdamW {
 	scale := a.GradScale
 	if scale == 0 {
 		scale = 1
 	}
-	bias1 := 1 - float64(power(a.Beta1, a.steps))
-	bias2 := 1 - float64(power(a.Beta2, a.steps))
+	bias1 := 1 - float64(power(a.Beta1, step))
+	bias2 := 1 - float64(power(a.Beta2, step))
+	lr, decay := a.LR*rate, 1.0
+	if matrix {
+		decay = 1 - float64(lr*a.WeightDecay)
+	}
 	return kernels.AdamW{
 		GradScale:     float32(scale),
 		OneMinusBeta1: float32(1 - a.Beta1),
@@ -159,8 +165,8 @@ func (a *AdamW) coefficients() kernels.AdamW {
 		OneMinusBeta2: float32(1 - a.Beta2),
 		InvSqrtBias2:  float32(1 / math.Sqrt(bias2)),
 		Eps:           float32(a.Eps),
-		Decay:         float32(1 - float64(a.LR*a.WeightDecay)),
-		StepSize:      float32(a.LR / bias1),
+		Decay:         float32(decay),
+		StepSize:      float32(lr / bias1),
 	}
 }
 

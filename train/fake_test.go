@@ -18,7 +18,8 @@ func tinyConfig() *configs.Config {
 		Quant: configs.Quant{Weights: configs.WeightQuant{Bits: 4, Group: 32, Scale: configs.ScaleF32},
 			Activations: configs.ActivationQuant{Bits: 8}},
 		Train: configs.Train{Tokens: 600, BatchTokens: 60, MicroBatch: 2, LR: 0.01, Warmup: 0.1, Schedule: "linear",
-			Optimizer: "adamw", Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, Seed: 1}}
+			Optimizer: "adamw", Beta1: 0.9, Beta2: 0.95, Eps: 1e-8, WeightDecay: 0.1, Clip: 1, Seed: 1,
+			LRScale: configs.LRScale{Embedding: 1, Head: 1, PLETable: 1, Norm: 1}}}
 }
 
 // tinyWeights gives every tensor some values.

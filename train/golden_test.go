@@ -75,6 +75,7 @@ func TestGoldenLosses(t *testing.T) {
 				cfg.Train.Tokens = int64(len(want.Losses) * cfg.Train.BatchTokens)
 				cfg.Train.Optimizer, cfg.Train.Schedule, cfg.Train.LR = "adamw", "constant", m.Optimizer.LR
 				cfg.Train.Beta1, cfg.Train.Beta2, cfg.Train.Eps = m.Optimizer.Beta1, m.Optimizer.Beta2, m.Optimizer.Eps
+				cfg.Train.LRScale = configs.Defaults().Train.LRScale
 				cfg.Train.WeightDecay, cfg.Train.Clip = m.Optimizer.WeightDecay, m.Optimizer.Clip
 
 				w := arch.NewWeights(&cfg)

@@ -67,14 +67,11 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 		err = restore(t, s.from)
 		rep.Note("resuming %s after step %d of %d", s.dir, t.StepsTaken(), s.plan.Steps)
 	} else {
-		m, v := zeroMoments(s.cfg)
-		if err = t.Restore(m, v, 0, 0); err == nil {
-			clock.charge(opening)
-			if err = save.save(); err == nil {
-				err = save.wait() // so that from here on there is always something to resume
-			}
-			clock.charge(saving)
+		clock.charge(opening)
+		if err = save.save(); err == nil {
+			err = save.wait() // so that from here on there is always something to resume
 		}
+		clock.charge(saving)
 	}
 	if err != nil {
 		return nil, err

@@ -5,8 +5,6 @@ import (
 	"math"
 
 	"github.com/chiplm/chiplm/checkpoints"
-	"github.com/chiplm/chiplm/configs"
-	"github.com/chiplm/chiplm/qat/pages"
 )
 
 // saver writes checkpoints of a run while training goes on: it copies what a checkpoint holds, and a goroutine writes the
@@ -21,8 +19,8 @@ type saver struct {
 	saved      int     // step of the newest checkpoint, the one being written included; -1 before the first
 	dir, sum   string  // of the newest that is written: its folder, and the SHA-256 of its weights
 
-	copied  [3][][]float32 // weights and moments of the checkpoint being written
-	pending chan written   // holds its outcome as soon as there is one; nil when none is being written
+	copied  map[string][]float32 // weights and moments of the checkpoint being written
+	pending chan written         // holds its outcome as soon as there is one; nil when none is being written
 }
 
 // written is the outcome of a save: the checkpoint is safe unless dir is empty.
@@ -32,7 +30,7 @@ type written struct {
 }
 
 func newSaver(s *session, t *Trainer, say note) *saver {
-	v := &saver{session: s, trainer: t, say: say, best: math.Inf(1), last: math.NaN(), saved: -1}
+	v := &saver{session: s, trainer: t, say: say, best: math.Inf(1), last: math.NaN(), saved: -1, copied: map[string][]float32{}}
 	if s.from != nil {
 		v.best, v.last = s.from.State.BestValid, s.from.State.LastLoss
 		v.savedBest = v.best
@@ -57,18 +55,11 @@ func (v *saver) save() error {
 			Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256,
 			Valid: s.heldOut.Info().Path, ValidHash: s.heldOut.Info().SHA256,
 			BestValid: v.best, LastLoss: v.last, Workers: s.workers, CreatedBy: checkpoints.ProgramVersion()}}
-	m, vv, _ := t.solver.Moments()
-	if v.copied[0] == nil {
-		for i := range v.copied {
-			v.copied[i] = make([][]float32, len(t.params))
-		}
+	for _, p := range t.params {
+		c.Tensors[p.name] = v.copy("w."+p.name, p.weights)
 	}
-	for i, p := range t.params {
-		for j, from := range [][]float32{p.weights, m[i], vv[i]} {
-			v.copied[j][i] = append(v.copied[j][i][:0], from...)
-		}
-		c.Tensors[p.name] = v.copied[0][i]
-		c.Moments["m."+p.name], c.Moments["v."+p.name] = v.copied[1][i], v.copied[2][i]
+	for _, m := range t.solver.moments() {
+		c.Moments[m.name] = v.copy(m.name, m.data)
 	}
 	done := make(chan written, 1)
 	go func() {
@@ -77,6 +68,12 @@ func (v *saver) save() error {
 	}()
 	v.pending, v.saved, v.savedBest = done, t.StepsTaken(), v.best
 	return nil
+}
+
+// copy keeps a copy of values, in the place of the one before.
+func (v *saver) copy(name string, values []float32) []float32 {
+	v.copied[name] = append(v.copied[name][:0], values...)
+	return v.copied[name]
 }
 
 // wait lets the checkpoint being written come to its end, and says whether that went well.
@@ -112,22 +109,11 @@ func (v *saver) finish(w written) error {
 
 // restore puts weights and optimiser where a checkpoint found them.
 func restore(t *Trainer, c *checkpoints.Checkpoint) error {
-	var m, v [][]float32
 	for _, p := range t.params {
 		copy(p.weights, c.Tensors[p.name])
-		mi, vi := c.Moments["m."+p.name], c.Moments["v."+p.name]
-		if len(mi) != len(p.weights) || len(vi) != len(p.weights) {
-			return fmt.Errorf("%s: the optimiser's state of %s is missing or of another size", c.Dir, p.name)
-		}
-		m, v = append(m, mi), append(v, vi)
 	}
-	return t.Restore(m, v, c.State.Step, c.State.Sequences)
-}
-
-// zeroMoments is the optimiser's state before the first step.
-func zeroMoments(cfg *configs.Config) (m, v [][]float32) {
-	for _, t := range cfg.Tensors() {
-		m, v = append(m, pages.Make[float32](t.Len())), append(v, pages.Make[float32](t.Len()))
+	if err := t.Restore(c.Moments, c.State.Step, c.State.Sequences); err != nil {
+		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
-	return m, v
+	return nil
 }

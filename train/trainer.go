@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"gorgonia.org/gorgonia"
-
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/arch/profile"
 	"github.com/chiplm/chiplm/configs"
@@ -20,8 +18,7 @@ type Trainer struct {
 	plan     Plan
 	builder  Builder
 	params   []*Parameter
-	values   []gorgonia.ValueGrad // params, as the solver wants them
-	solver   *AdamW
+	solver   *Optimizer
 	schedule Schedule
 	team     *Team
 	float    bool // the graphs at hand have quantisation off
@@ -82,27 +79,24 @@ func NewTrainer(cfg *configs.Config, weights [][]float32, builder Builder, seqs 
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Train.Optimizer != "adamw" {
-		return nil, fmt.Errorf("train.optimizer: %q is unknown: use adamw", cfg.Train.Optimizer)
-	}
 	t := &Trainer{cfg: cfg, plan: plan, builder: builder, schedule: schedule}
 	for i, tensor := range cfg.Tensors() {
 		if len(weights[i]) != tensor.Len() {
 			return nil, fmt.Errorf("%s: %d weights, but the configuration asks for %d", tensor.Name, len(weights[i]), tensor.Len())
 		}
-		p := newParameter(tensor, weights[i])
-		t.params = append(t.params, p)
-		t.values = append(t.values, p)
+		t.params = append(t.params, newParameter(tensor, weights[i]))
 	}
 	t.team = newTeam(workers, seqs, cfg.Train.MicroBatch, cfg.ContextLength, plan.MicroBatches, t.params)
-	t.solver = &AdamW{Beta1: cfg.Train.Beta1, Beta2: cfg.Train.Beta2, Eps: cfg.Train.Eps,
-		WeightDecay: cfg.Train.WeightDecay, Threads: workers}
+	if t.solver, err = newOptimizer(cfg, t.params, workers); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 
-// Restore puts the trainer after a number of steps and sequences, with the optimiser's moments of then.
-func (t *Trainer) Restore(m, v [][]float32, step int, sequences int64) error {
-	if err := t.solver.SetMoments(m, v, step); err != nil {
+// Restore puts the trainer after a number of steps and sequences, with the optimiser's state of then, which it takes over:
+// the moments of a checkpoint.
+func (t *Trainer) Restore(state map[string][]float32, step int, sequences int64) error {
+	if err := t.solver.restore(state, step); err != nil {
 		return err
 	}
 	t.step, t.sequences = step, sequences
@@ -141,9 +135,8 @@ func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 		return StepResult{}, err
 	}
 	r := StepResult{Step: t.step + 1, Loss: loss, AuxLoss: aux, LR: t.schedule.LR(t.step), GradNorm: norm}
-	t.solver.LR = r.LR
-	t.solver.GradScale = clipScale(norm, t.cfg.Train.Clip) / float64(t.plan.MicroBatches)
-	if err := t.solver.Step(t.values); err != nil {
+	scale := clipScale(norm, t.cfg.Train.Clip) / float64(t.plan.MicroBatches)
+	if err := t.solver.step(r.LR, r.LR/t.schedule.peak, scale); err != nil {
 		return StepResult{}, err
 	}
 	t.step++
@@ -200,7 +193,7 @@ func (t *Trainer) Profile() []*profile.Profile {
 		w.profile.Start(time.Now())
 		all = append(all, w.profile)
 	}
-	t.solver.profiles = all
+	t.solver.profile(all)
 	t.built = false // graphs are built with their profile
 	return all
 }

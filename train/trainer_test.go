@@ -100,8 +100,7 @@ func TestRestoredTrainerGoesOnTheSame(t *testing.T) {
 	for i := range half.weights {
 		copy(rest.weights[i], half.weights[i])
 	}
-	mm, vv, steps := first.solver.Moments()
-	if err := second.Restore(cloneAll(mm), cloneAll(vv), steps, first.Sequences()); err != nil {
+	if err := second.Restore(cloneState(first.solver), 5, first.Sequences()); err != nil {
 		t.Fatal(err)
 	}
 	for range 5 {

@@ -146,3 +146,11 @@ double k_sum_squares(const float *x, int64_t n) {
 int32_t k_adamw(float *w, float *m, float *v, const float *g, int64_t n, struct k_adamw k) {
     return set->adamw(w, m, v, g, n, k);
 }
+
+void k_momentum(const float *g, int64_t n, float scale, float rise, float ahead, float *m, float *u) {
+    set->momentum(g, n, scale, rise, ahead, m, u);
+}
+
+int32_t k_blend(float a, const float *x, float b, float *y, int64_t n) {
+    return set->blend(a, x, b, y, n);
+}

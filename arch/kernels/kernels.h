@@ -117,12 +117,18 @@ struct k_adamw {
  * Returns 1 when every new weight is finite. */
 int32_t k_adamw(float *w, float *m, float *v, const float *g, int64_t n, struct k_adamw k);
 
+/* m += (d - m) * rise and u = d + (m - d) * ahead, d being g * scale: a running mean of gradients, and Nesterov's look
+ * ahead. */
+void k_momentum(const float *g, int64_t n, float scale, float rise, float ahead, float *m, float *u);
+/* y = a * x + b * y; says whether every element of y is finite then. */
+int32_t k_blend(float a, const float *x, float b, float *y, int64_t n);
+
 /* One path's copies of all functions. */
 #define K_FUNCTIONS(F) \
     F(gemm) F(gemm_codes) F(product_integers) F(product_sum8) F(add) F(rmsnorm) F(rmsnorm_grad) F(gate) F(gate_grad) \
     F(gelu_mul) F(gelu_mul_grad) F(gather) F(scatter_add) F(clear_rows) F(ple_mix) F(ple_mix_grad) \
     F(attention_work) F(attention) F(attention_grad) F(cross_entropy) F(route) F(route_grad) F(dot_scale_rows) F(scale) \
-    F(finite) F(add_rows) F(sum_squares) F(adamw)
+    F(finite) F(add_rows) F(sum_squares) F(adamw) F(momentum) F(blend)
 
 struct k_set {
 #define K_MEMBER(name) __typeof__(k_##name) *name;

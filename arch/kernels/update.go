@@ -33,3 +33,17 @@ func (a AdamW) Update(w, m, v, g []float32) bool {
 	}
 	return C.k_adamw(ptr(w), ptr(m), ptr(v), ptr(g), n(len(w)), k) != 0
 }
+
+// Momentum moves the running mean m of gradients g*scale by rise = 1 - beta, and sets u to the mean of gradient and m in
+// which m weighs ahead: with ahead = beta Nesterov's look ahead, with 1 the mean itself.
+func Momentum(g []float32, scale, rise, ahead float32, m, u []float32) {
+	need("m", len(m), len(g))
+	need("u", len(u), len(g))
+	C.k_momentum(ptr(g), n(len(g)), C.float(scale), C.float(rise), C.float(ahead), ptr(m), ptr(u))
+}
+
+// Blend computes y = a*x + b*y and says whether every element of y is finite then.
+func Blend(a float32, x []float32, b float32, y []float32) bool {
+	need("y", len(y), len(x))
+	return C.k_blend(C.float(a), ptr(x), C.float(b), ptr(y), n(len(x))) != 0
+}

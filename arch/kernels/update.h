@@ -62,3 +62,22 @@ static int32_t adamw(float *restrict w, float *restrict m, float *restrict v, co
     }
     return largest < 0x7f800000;
 }
+
+static void momentum(const float *restrict g, int64_t n, float scale, float rise, float ahead, float *restrict m,
+                     float *restrict u) {
+    for (int64_t i = 0; i < n; i++) {
+        float d = g[i] * scale;
+        m[i] = rule_cut(m[i] + (d - m[i]) * rise);
+        u[i] = rule_cut(d + (m[i] - d) * ahead);
+    }
+}
+
+static int32_t blend(float a, const float *restrict x, float b, float *restrict y, int64_t n) {
+    int32_t largest = 0; /* as in adamw */
+    for (int64_t i = 0; i < n; i++) {
+        y[i] = a * x[i] + b * y[i];
+        int32_t bits = (int32_t)(rule_bits(y[i]) & 0x7fffffffu);
+        largest = bits > largest ? bits : largest;
+    }
+    return largest < 0x7f800000;
+}
