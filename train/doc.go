@@ -2,7 +2,7 @@
 //
 // [Run] makes a run ready, from a model file or from a checkpoint, and drives a [Loop]. The loop has a [Trainer] take
 // optimiser steps and calls hooks: metrics after every step; validation, samples and checkpoints after every so many;
-// the loss curve at the end. A trainer owns the weights, an [AdamW] solver and a [Team] of workers, each with a graph of
+// the loss curve at the end. A trainer owns the weights, an [Optimizer] and a [Team] of workers, each with a graph of
 // package arch over the shared weights.
 //
 // # The same answer whatever happens
