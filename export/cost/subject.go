@@ -184,16 +184,27 @@ func (s *Subject) room(m *placement.Measured) bool {
 	return s.Measured != nil || f == nil || imageSize(s.Config, m)+s.extraImage <= f.ModelBytes
 }
 
-// notes say what the plan leaves out.
+// notes say what the plan leaves out, and that a model of floats is for training alone.
 func (s *Subject) notes() []string {
+	var notes []string
+	if s.floats() {
+		notes = append(notes, "weights or activations in float are for training and scoring: this model cannot be exported")
+	}
 	m := placement.Assume(s.Config, s.Profile)
 	if s.FullHead || m == nil || m.Head == nil || s.room(m) {
-		return nil
+		return notes
 	}
 	whole := *m
 	whole.Head = nil
-	return []string{fmt.Sprintf("the head is read whole: what a search of it needs takes %s bytes, which the flash partition does not have",
-		digits.Comma(imageSize(s.Config, m)-imageSize(s.Config, &whole)))}
+	return append(notes, fmt.Sprintf("the head is read whole: what a search of it needs takes %s bytes, which the flash partition does not have",
+		digits.Comma(imageSize(s.Config, m)-imageSize(s.Config, &whole))))
+}
+
+// floats says whether what the engine has only in integers is float.
+func (s *Subject) floats() bool {
+	return s.Config.Quant.Activations.Bits == 32 || slices.ContainsFunc(s.Config.Tensors(), func(t configs.Tensor) bool {
+		return t.Quant.Bits == 32 && t.Class != configs.ClassNorm && t.Class != configs.ClassRouter
+	})
 }
 
 // plan places the model and estimates it over a range of positions.
