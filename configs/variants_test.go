@@ -292,6 +292,17 @@ func (l *bodyLine) with(settings map[string]string, keys []string) string {
 	return code + strings.Repeat(" ", max(l.at-len(code), 2)) + "# " + l.comment
 }
 
+// firstOdd is the first line of want that the same line of have is not.
+func firstOdd(want, have string) string {
+	lines := strings.Split(have, "\n")
+	for i, line := range strings.Split(want, "\n") {
+		if i >= len(lines) || lines[i] != line {
+			return line
+		}
+	}
+	return ""
+}
+
 // A variant is combo.yaml, line by line, but for the keys that its header names: nobody need ask what else was changed.
 // When combo.yaml changes, go test ./configs -run Variants -update carries the change over.
 func TestVariantsAreComboButForTheirChanges(t *testing.T) {
@@ -346,7 +357,8 @@ func TestVariantsAreComboButForTheirChanges(t *testing.T) {
 			continue
 		}
 		if full != text {
-			t.Errorf("%s is not combo.yaml with the keys of its header changed; go test ./configs -run Variants -update makes it so. Want:\n%s", file, full)
+			t.Errorf("%s is not combo.yaml with the keys of its header changed, first in the line %q; go test ./configs -run Variants -update makes it so",
+				file, firstOdd(full, text))
 		}
 		differences, err := Differences(combo, c)
 		if err != nil {
