@@ -380,3 +380,46 @@ func TestVariantsAreComboButForTheirChanges(t *testing.T) {
 		t.Errorf("%d variants", variants)
 	}
 }
+
+var armLine = regexp.MustCompile(`(?m)^  ([\w-]+): \{config: builtin:([\w-]+)\.yaml\}$`)
+
+// The arms of a study are built-in files under their own names, with its baseline among them; the screening has them all.
+func TestStudiesNameTheVariants(t *testing.T) {
+	files, err := filepath.Glob("sweeps/*.yaml")
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(raw)
+		if !strings.Contains(text, "#   chiplm sweep configs/"+file+" ") {
+			t.Errorf("%s lacks its launch command in the header", file)
+		}
+		arms := map[string]bool{}
+		for _, arm := range armLine.FindAllStringSubmatch(text, -1) {
+			arms[arm[1]] = true
+			if arm[1] != arm[2] || !slices.Contains(Builtin(), arm[2]+".yaml") {
+				t.Errorf("%s: the arm %s is builtin:%s.yaml", file, arm[1], arm[2])
+			}
+		}
+		_, after, _ := strings.Cut(text, "\narms:\n")
+		if n := strings.Count(after, "\n"); n != len(arms) {
+			t.Errorf("%s: %d of the %d lines of arms are understood", file, len(arms), n)
+		}
+		_, baseline, _ := strings.Cut(text, "\nbaseline: ")
+		if !arms[strings.Fields(baseline)[0]] {
+			t.Errorf("%s: its baseline is no arm", file)
+		}
+		if filepath.Base(file) != "study.yaml" {
+			continue
+		}
+		for name, s := range sheets {
+			if s.with != "" && name != "esp32-ai" && !arms[name] {
+				t.Errorf("%s has no arm %s", file, name)
+			}
+		}
+	}
+}
