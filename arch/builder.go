@@ -25,6 +25,7 @@ type builder struct {
 	params map[string]*gorgonia.Node
 	specs  map[string]configs.Tensor
 	ids    *gorgonia.Node
+	ngram  *gorgonia.Node // rows of the bigram table; nil without one
 	target *gorgonia.Node
 	quant  map[string]*weight
 	traces []trace // results of operations, in the order in which they were made

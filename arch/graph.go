@@ -28,21 +28,23 @@ type Options struct {
 
 // Graph is a model ready to run on batches of one shape.
 type Graph struct {
-	opt     Options
-	vocab   int
-	weights *Weights
-	ids     []int32
-	targets []int32
-	vm      gorgonia.VM
-	grads   gorgonia.Nodes
-	slices  [][]float32  // of grads: the operations' own buffers, the same in every run
-	tables  []*tableRows // of each gradient, nil where any element may not be zero
-	rows    [][]int32
-	traces  []trace
-	steps   []Step
-	head    *head
-	routers []*experts
-	current *sequences
+	opt       Options
+	vocab     int
+	weights   *Weights
+	ids       []int32
+	ngram     []int32 // rows of the bigram table, one a position
+	targets   []int32
+	ngramRows uint32
+	vm        gorgonia.VM
+	grads     gorgonia.Nodes
+	slices    [][]float32  // of grads: the operations' own buffers, the same in every run
+	tables    []*tableRows // of each gradient, nil where any element may not be zero
+	rows      [][]int32
+	traces    []trace
+	steps     []Step
+	head      *head
+	routers   []*experts
+	current   *sequences
 
 	quantised []*fakequant.Op
 }
@@ -126,6 +128,10 @@ func build(cfg *configs.Config, w *Weights, opt Options) (g *Graph, err error) {
 		params = append(params, node)
 	}
 	b.ids = vector(b.graph, "ids", g.ids)
+	if cfg.NgramRows > 0 {
+		g.ngram, g.ngramRows = make([]int32, n), uint32(cfg.NgramRows)
+		b.ngram = vector(b.graph, "ngram_rows", g.ngram)
+	}
 	b.target = vector(b.graph, "targets", g.targets)
 	b.cosines, b.sines = qat.Rotary(opt.Seq, cfg.DModel/cfg.NHeads, cfg.RopeTheta)
 
@@ -218,12 +224,30 @@ func (g *Graph) run(ids, targets []int32) (loss float64, err error) {
 	}
 	copy(g.ids, ids)
 	copy(g.targets, targets)
+	g.hashPairs()
 	if err := g.vm.RunAll(); err != nil {
 		g.vm.Reset()
 		return 0, fmt.Errorf("run graph: %w", err)
 	}
 	g.vm.Reset()
 	return g.head.loss, nil
+}
+
+// hashPairs finds the row of the bigram table for each position: a sequence's first one has no token before it.
+func (g *Graph) hashPairs() {
+	if g.ngramRows == 0 {
+		return
+	}
+	at := 0
+	for _, n := range g.current.lengths {
+		previous := uint32(g.vocab)
+		for range n {
+			id := uint32(g.ids[at])
+			g.ngram[at] = int32(qat.NgramRow(previous, id, g.ngramRows))
+			previous = id
+			at++
+		}
+	}
 }
 
 // HoldWeights says whether the weights will be those of the last run, so that runs need not quantise them again. Without

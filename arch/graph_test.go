@@ -330,15 +330,29 @@ func TestGradientRows(t *testing.T) {
 		for seed := range uint64(3) {
 			ids, targets := randomBatch(cfg, 10, seed)
 			mustRun(t, g, ids, targets)
-			read := slices.Clone(ids)
-			slices.Sort(read)
-			read = slices.Compact(read)
+			pairs := make([]int32, len(ids))
+			for i, id := range ids {
+				previous := int32(cfg.VocabSize)
+				if i%5 > 0 {
+					previous = ids[i-1]
+				}
+				pairs[i] = ngramRow(previous, id, max(cfg.NgramRows, 1))
+			}
+			set := func(rows []int32) []int32 {
+				rows = slices.Clone(rows)
+				slices.Sort(rows)
+				return slices.Compact(rows)
+			}
 			for i, tensor := range w.Tensors {
 				rows := g.GradientRows()[i]
 				if rows == nil {
 					continue
 				}
 				named++
+				read := set(ids)
+				if tensor.Name == configs.NgramTable {
+					read = set(pairs)
+				}
 				if !slices.Equal(rows, read) {
 					t.Errorf("%s: %s: rows %v, where the batch reads %v", name, tensor.Name, rows, read)
 				}
@@ -354,6 +368,9 @@ func TestGradientRows(t *testing.T) {
 			tables++
 		}
 		if !cfg.TieEmbeddings {
+			tables++
+		}
+		if cfg.NgramRows > 0 {
 			tables++
 		}
 		if named != 3*tables {

@@ -15,7 +15,7 @@ const embeddingStd = 0.02
 
 // InitWeights makes the parameters with which training starts, the same bytes on every platform for a seed. Norms are
 // 1. Embedding tables have a standard deviation of 0.02, matrices of 1/sqrt(columns); with zero_init_proj the output
-// projections of attention and feed-forward are zero, so that a layer starts as the identity.
+// projections of attention and feed-forward are zero, so that a layer starts as the identity. The bigram table is zero.
 func InitWeights(cfg *configs.Config, seed int64) *Weights {
 	w := NewWeights(cfg)
 	for i, t := range w.Tensors {
@@ -25,6 +25,7 @@ func InitWeights(cfg *configs.Config, seed int64) *Weights {
 			for j := range w.Data[i] {
 				w.Data[i][j] = 1
 			}
+		case t.Class == configs.ClassNgramTable:
 		case cfg.Train.ZeroInitProj && (part == configs.AttentionOutput || part == configs.Down):
 		case t.Class == configs.ClassEmbedding || t.Class == configs.ClassHead || t.Class == configs.ClassPLETable:
 			fillNormal(w.Data[i], embeddingStd, seed, t.Name)

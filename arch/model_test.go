@@ -38,17 +38,19 @@ func comboConfig() *configs.Config {
 // variants are configurations that between them take every path through the model.
 func variants() map[string]*configs.Config {
 	return map[string]*configs.Config{
-		"dense":       testConfig(nil),
-		"swiglu":      testConfig(func(c *configs.Config) { c.Activation = configs.SwiGLU }),
-		"no ple":      testConfig(func(c *configs.Config) { c.PLEDim = 0 }),
-		"untied":      testConfig(func(c *configs.Config) { c.TieEmbeddings = false }),
-		"no qk norm":  testConfig(func(c *configs.Config) { c.QKNorm = false }),
-		"sharp":       testConfig(func(c *configs.Config) { c.AttentionScale = 3.7 }),
-		"one head":    testConfig(func(c *configs.Config) { c.NHeads = 1 }),
-		"one layer":   testConfig(func(c *configs.Config) { c.NLayers = 1 }),
-		"experts":     testConfig(func(c *configs.Config) { c.Experts = 4 }),
-		"2 experts":   testConfig(func(c *configs.Config) { c.Experts, c.PLEDim, c.Train.RouterAux = 2, 0, 0.5 }),
-		"short group": testConfig(func(c *configs.Config) { c.DModel, c.DFF, c.Quant.Weights.Group = 36, 50, 32 }),
+		"dense":           testConfig(nil),
+		"swiglu":          testConfig(func(c *configs.Config) { c.Activation = configs.SwiGLU }),
+		"no ple":          testConfig(func(c *configs.Config) { c.PLEDim = 0 }),
+		"untied":          testConfig(func(c *configs.Config) { c.TieEmbeddings = false }),
+		"no qk norm":      testConfig(func(c *configs.Config) { c.QKNorm = false }),
+		"sharp":           testConfig(func(c *configs.Config) { c.AttentionScale = 3.7 }),
+		"bigrams":         testConfig(func(c *configs.Config) { c.NgramRows = 37 }),
+		"bigrams, untied": testConfig(func(c *configs.Config) { c.NgramRows, c.PLEDim, c.TieEmbeddings = 5, 0, false }),
+		"one head":        testConfig(func(c *configs.Config) { c.NHeads = 1 }),
+		"one layer":       testConfig(func(c *configs.Config) { c.NLayers = 1 }),
+		"experts":         testConfig(func(c *configs.Config) { c.Experts = 4 }),
+		"2 experts":       testConfig(func(c *configs.Config) { c.Experts, c.PLEDim, c.Train.RouterAux = 2, 0, 0.5 }),
+		"short group":     testConfig(func(c *configs.Config) { c.DModel, c.DFF, c.Quant.Weights.Group = 36, 50, 32 }),
 	}
 }
 

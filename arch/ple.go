@@ -12,9 +12,6 @@ import (
 	"github.com/chiplm/chiplm/qat/pages"
 )
 
-// pleRows is the number of rows that are gathered and mixed at a time.
-const pleRows = 16
-
 // perLayer mixes the projection of the embedding, [n, layers*ple_dim], with the rows of the per-layer table.
 func (b *builder) perLayer(projection *gorgonia.Node) *gorgonia.Node {
 	c, n := b.cfg, b.rows
@@ -29,8 +26,8 @@ func (b *builder) perLayer(projection *gorgonia.Node) *gorgonia.Node {
 	inv := make([]float32, n*mix.Layers)
 	forward := func(in []gorgonia.Value, e []float32) {
 		x, gain, table, ids := floats(in[0]), floats(in[1]), floats(in[2]), ints(in[3])
-		for from := 0; from < n; from += pleRows { // the rows just gathered are still in the nearest cache
-			rows := min(pleRows, n-from)
+		for from := 0; from < n; from += tableRowsAtOnce {
+			rows := min(tableRowsAtOnce, n-from)
 			part := e[from*width : (from+rows)*width]
 			kernels.Gather(table, ids[from:from+rows], width, t.Quant, b.tableMode(), part)
 			mix.Forward(x[from*width:], gain, part, rows, inv[from*mix.Layers:], part)
@@ -43,7 +40,7 @@ func (b *builder) perLayer(projection *gorgonia.Node) *gorgonia.Node {
 			mix.Grad(floats(in[2]), floats(in[1]), inv, floats(in[0]), n, dx, dgain)
 		}, nil, fixed(grad), fixed(gain), fixed(projection))
 		dg := b.nodeInto("ple.dgain", profile.Cost{}, tensor.Shape{mix.Dim}, dgain, nil, nil, fixed(dx))
-		return gorgonia.Nodes{dx, dg, b.scatter(t, grad, mix.TableScale*mix.Mix, nil), nil}
+		return gorgonia.Nodes{dx, dg, b.scatter(t, grad, b.ids, mix.TableScale*mix.Mix, nil), nil}
 	}
 	cost := profile.Memory(profile.PLEMix, 3*n*width) // but for the table's rows
 	return b.node("ple", cost, tensor.Shape{n, width}, forward, grad, wrt(projection), wrt(gain), wrt(table), fixed(b.ids))

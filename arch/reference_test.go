@@ -18,6 +18,7 @@ type reference struct {
 	tables   map[string][]float32 // dequantised
 	keys     [][][]vector8        // [layer][head][position]
 	values   [][][]vector8
+	last     int32 // the id that was fed before
 	seen     []seen
 }
 
@@ -209,12 +210,31 @@ func (r *reference) ffn(l, expert int, h []float32) []float32 {
 	return r.see(l, configs.Down, r.linear(name(configs.Down), expert*d, d, r.see(l, StepFFN, g)))
 }
 
+// ngramRow is the hash of docs/numerics.md, in 64 bits with what lies beyond 32 cut off.
+func ngramRow(previous, id int32, rows int) int32 {
+	const low = 1<<32 - 1
+	k := (uint64(previous)*0x9e3779b1 + uint64(id)) & low
+	k = (k ^ k>>15) * 0x6a09e667 & low
+	k = (k ^ k>>13) * 0xbb67ae85 & low
+	return int32((k ^ k>>16) % uint64(rows))
+}
+
 // step feeds one id at position t of a sequence and returns the logits.
 func (r *reference) step(id int32, t int) []float32 {
 	c := r.cfg
 	d, dim := c.DModel, c.DModel/c.NHeads
 	r.seen = nil
-	x := r.see(-1, configs.TokenEmbedding, slices.Clone(r.row(configs.TokenEmbedding, id, d)))
+	x := slices.Clone(r.row(configs.TokenEmbedding, id, d))
+	if c.NgramRows > 0 {
+		if t == 0 {
+			r.last = int32(c.VocabSize)
+		}
+		for i, v := range r.row(configs.NgramTable, ngramRow(r.last, id, c.NgramRows), d) {
+			x[i] += v
+		}
+		r.last = id
+	}
+	r.see(-1, configs.TokenEmbedding, x)
 	var e []float32
 	if p := c.PLEDim; p > 0 {
 		e = r.see(-1, configs.PLEProjection, r.all(configs.PLEProjection, x))

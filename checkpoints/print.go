@@ -28,6 +28,9 @@ func describe(c *configs.Config) (model, quant []string) {
 	if c.Experts > 1 {
 		more += fmt.Sprintf(", %d experts", c.Experts)
 	}
+	if c.NgramRows > 0 {
+		more += fmt.Sprintf(", bigram table of %d rows", c.NgramRows)
+	}
 	if c.TieEmbeddings {
 		more += ", tied head"
 	}
@@ -36,7 +39,7 @@ func describe(c *configs.Config) (model, quant []string) {
 	}
 	model = append(model, more)
 	line := weightText(c.WeightQuant(configs.ClassTrunk))
-	for _, class := range []configs.TensorClass{configs.ClassEmbedding, configs.ClassHead, configs.ClassPLETable} {
+	for _, class := range []configs.TensorClass{configs.ClassEmbedding, configs.ClassHead, configs.ClassPLETable, configs.ClassNgramTable} {
 		if q := c.WeightQuant(class); q != c.WeightQuant(configs.ClassTrunk) {
 			quant = append(quant, fmt.Sprintf("%s: %s", class, weightText(q)))
 		}

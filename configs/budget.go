@@ -81,7 +81,7 @@ func (c *Config) tensorBudget(t Tensor) TensorBudget {
 	read := rows
 	product := len(t.Shape) > 1
 	switch {
-	case t.Class == ClassPLETable, t.Class == ClassEmbedding && !c.TieEmbeddings:
+	case t.Class == ClassPLETable, t.Class == ClassNgramTable, t.Class == ClassEmbedding && !c.TieEmbeddings:
 		b.Reading, read, product = ReadRow, 1, false
 	case t.Class == ClassEmbedding:
 		read = rows + 1

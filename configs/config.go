@@ -33,7 +33,8 @@ type Config struct {
 	NHeads         int        `yaml:"n_heads"`
 	DFF            int        `yaml:"d_ff"`
 	ContextLength  int        `yaml:"context_length"`
-	PLEDim         int        `yaml:"ple_dim"` // 0: no per-layer embeddings
+	PLEDim         int        `yaml:"ple_dim"`    // 0: no per-layer embeddings
+	NgramRows      int        `yaml:"ngram_rows"` // of the hashed bigram table; 0: none
 	TieEmbeddings  bool       `yaml:"tie_embeddings"`
 	Activation     Activation `yaml:"activation"`
 	Experts        int        `yaml:"experts"` // 0 or 1: dense feed-forward

@@ -10,7 +10,7 @@ import (
 )
 
 // overridable are the classes that quant.classes may name.
-var overridable = []TensorClass{ClassTrunk, ClassEmbedding, ClassHead, ClassPLETable}
+var overridable = []TensorClass{ClassTrunk, ClassEmbedding, ClassHead, ClassPLETable, ClassNgramTable}
 
 var (
 	numberForm  = regexp.MustCompile(`^[-+]?([0-9][0-9_]*(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?$`)
@@ -102,7 +102,7 @@ func decodeClasses(n *node, v reflect.Value, key string) error {
 		switch class := TensorClass(e.key); class {
 		case ClassNorm, ClassRouter:
 			return e.at.errorf(full, "tensors of class %s are float32 always; remove the key", class)
-		case ClassTrunk, ClassEmbedding, ClassHead, ClassPLETable:
+		case ClassTrunk, ClassEmbedding, ClassHead, ClassPLETable, ClassNgramTable:
 			var rule ClassRule
 			if err := decode(e.value, reflect.ValueOf(&rule).Elem(), full); err != nil {
 				return err

@@ -5,6 +5,7 @@ package configs
 func Defaults() *Config {
 	return &Config{
 		PLEDim:         0,
+		NgramRows:      0,
 		TieEmbeddings:  true,
 		Activation:     ReLU,
 		Experts:        0,

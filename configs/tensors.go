@@ -11,12 +11,13 @@ type TensorClass string
 
 // The tensor classes. Norms and the router of experts are float32 always.
 const (
-	ClassTrunk     TensorClass = "trunk"     // the matrices of the layers, and the projection of the per-layer embeddings
-	ClassEmbedding TensorClass = "embedding" // token_embedding, also when it is the tied head
-	ClassHead      TensorClass = "head"      // an untied head
-	ClassPLETable  TensorClass = "ple_table" // the per-layer embedding table
-	ClassNorm      TensorClass = "norm"
-	ClassRouter    TensorClass = "router"
+	ClassTrunk      TensorClass = "trunk"       // the matrices of the layers, and the projection of the per-layer embeddings
+	ClassEmbedding  TensorClass = "embedding"   // token_embedding, also when it is the tied head
+	ClassHead       TensorClass = "head"        // an untied head
+	ClassPLETable   TensorClass = "ple_table"   // the per-layer embedding table
+	ClassNgramTable TensorClass = "ngram_table" // the hashed bigram table
+	ClassNorm       TensorClass = "norm"
+	ClassRouter     TensorClass = "router"
 )
 
 // Tensor is one parameter of a model: its name, shape [rows, columns] (or [columns] for a norm) and quantisation.
@@ -47,6 +48,7 @@ func (t Tensor) Len() int { return t.Rows() * t.Cols() }
 // The names of tensors that occur once in a model.
 const (
 	TokenEmbedding    = "token_embedding"
+	NgramTable        = "ngram_table"
 	PLEProjection     = "ple_projection"
 	PLEProjectionNorm = "ple_projection_norm"
 	PLETable          = "ple_table"
@@ -95,6 +97,9 @@ func (c *Config) Tensors() []Tensor {
 		ts = append(ts, Tensor{Name: name, Shape: shape, Class: class, Quant: c.WeightQuant(class)})
 	}
 	add(TokenEmbedding, ClassEmbedding, c.VocabSize, d)
+	if c.NgramRows > 0 {
+		add(NgramTable, ClassNgramTable, c.NgramRows, d)
+	}
 	if p > 0 {
 		add(PLEProjection, ClassTrunk, l*p, d)
 		add(PLEProjectionNorm, ClassNorm, p)

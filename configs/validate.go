@@ -17,6 +17,7 @@ const (
 	MaxLayers     = 1 << 8
 	MaxPLEDim     = 1 << 12
 	MaxExperts    = 1 << 8
+	MaxNgramRows  = 1 << 24
 	MaxParameters = 1 << 31
 
 	minNormEps = 0x1p-64 // the engine's least factor
@@ -68,6 +69,7 @@ func (c *Config) checkSizes() *fault {
 		{"d_ff", c.DFF, 1, MaxWidth},
 		{"context_length", c.ContextLength, 1, MaxWidth},
 		{"ple_dim", c.PLEDim, 0, MaxPLEDim},
+		{"ngram_rows", c.NgramRows, 0, MaxNgramRows},
 		{"experts", c.Experts, 0, MaxExperts},
 	}
 	for _, s := range sizes {
@@ -220,6 +222,9 @@ func (c *Config) checkTotal() *fault {
 	}
 	if total > MaxParameters {
 		keys := []string{"d_ff", "experts", "d_model", "n_layers"}
+		if most.Name == NgramTable {
+			keys = []string{"ngram_rows", "d_model"}
+		}
 		if most.Name == TokenEmbedding || most.Name == PLETable || most.Name == Head {
 			keys = []string{"vocab_size", "ple_dim", "d_model", "n_layers"}
 		}

@@ -55,6 +55,9 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 		return nil, err
 	}
 	b.PostTraining, b.Notes = trainedOtherwise(ck, b.Config)
+	if b.Config.NgramRows > 0 {
+		return nil, fmt.Errorf("ngram_rows is %d: a model with a bigram table cannot be exported yet; train it with ngram_rows=0", b.Config.NgramRows)
+	}
 	if err := exportable(b.Config); err != nil {
 		return nil, err
 	}

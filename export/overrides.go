@@ -18,7 +18,7 @@ type Overrides struct {
 }
 
 // quantClasses are the classes that can be quantised.
-var quantClasses = []configs.TensorClass{configs.ClassTrunk, configs.ClassEmbedding, configs.ClassHead, configs.ClassPLETable}
+var quantClasses = []configs.TensorClass{configs.ClassTrunk, configs.ClassEmbedding, configs.ClassHead, configs.ClassPLETable, configs.ClassNgramTable}
 
 // apply returns the configuration with the overrides; c is not changed. Quantised weights ask for 8-bit activations, so
 // a model of float activations gets them.

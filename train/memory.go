@@ -41,7 +41,12 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 	case cfg.Experts > 1:
 		layer += 3*d + 3*float64(cfg.Experts)
 	}
-	return perWeight*params + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
+	table := float64(cfg.NgramRows) * d // of which a graph holds no code, only the gradient
+	weights := perWeight * (params - table)
+	if train {
+		weights += table
+	}
+	return weights + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
 }
 
 // CheckMemory refuses a training that needs more memory than this process may still take.

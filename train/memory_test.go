@@ -22,6 +22,7 @@ func TestPredictedMemoryIsWhatGraphsTake(t *testing.T) {
 		{"tie_embeddings=false", "vocab_size=4096"},
 		{"quant.weights.bits=32", "quant.activations.bits=32", "d_ff=1024"},
 		{"n_layers=9"},
+		{"ngram_rows=65536"},
 	} {
 		cfg, err := configs.Load("builtin:demo.yaml", sets...)
 		if err != nil {
