@@ -22,15 +22,11 @@ func (b *builder) attention(name string, qkv *gorgonia.Node) *gorgonia.Node {
 	cost := profile.Product(profile.Attention, b.rows, c.DModel, b.opt.Seq+1)
 	costGrad := profile.Product(profile.AttentionGradient, b.rows, 2*c.DModel, b.opt.Seq+1)
 	forward := func(in []gorgonia.Value, y []float32) {
-		if b.opt.Train {
-			a.Forward(floats(in[0]), y)
-		} else {
-			a.Score(b.sequences.lengths, floats(in[0]), y)
-		}
+		a.Forward(b.sequences.lengths, floats(in[0]), y)
 	}
 	grad := func(_, grad *gorgonia.Node) gorgonia.Nodes {
 		return gorgonia.Nodes{b.node(name+".dqkv", costGrad, tensor.Shape{b.rows, 3 * c.DModel}, func(in []gorgonia.Value, dqkv []float32) {
-			a.Grad(floats(in[1]), floats(in[0]), dqkv)
+			a.Grad(b.sequences.lengths, floats(in[1]), floats(in[0]), dqkv)
 		}, nil, fixed(grad), fixed(qkv))}
 	}
 	return b.node(name, cost, tensor.Shape{b.rows, c.DModel}, forward, grad, wrt(qkv))

@@ -179,6 +179,7 @@ func TestGoldenOperations(t *testing.T) {
 			b := &builder{cfg: cfg, graph: gorgonia.NewGraph(), rows: rows, params: map[string]*gorgonia.Node{},
 				specs: map[string]configs.Tensor{}, tables: map[string]*tableRows{}, quant: map[string]*weight{},
 				opt: Options{Batch: max(a.Batch, 1), Seq: max(a.Positions, rows/max(a.Batch, 1)), Train: true, Float: c.Mode == "float"}}
+			b.sequences = &sequences{slices.Repeat([]int{b.opt.Seq}, b.opt.Batch)}
 			b.ids, b.target = vector(b.graph, "ids", a.IDs), vector(b.graph, "targets", a.Targets)
 			b.cosines, b.sines = qat.Rotary(b.opt.Seq, max(a.D, 2), max(a.Theta, 1))
 			o := &goldenOperation{builder: b, t: t, c: c, inputs: map[string]*gorgonia.Node{}}

@@ -191,11 +191,8 @@ func (g *Graph) Run(ids, targets []int32) (loss float64, err error) {
 
 // RunSequences is Run on other sequences than Batch of length Seq: lengths says how many positions each has, from 1 to
 // Seq, and they fill Batch*Seq one after another. What a position gets does not depend on how they are put together
-// (except for rounding where simd.Library computes the products). Not with Train.
+// (except for rounding where simd.Library computes the products).
 func (g *Graph) RunSequences(ids, targets []int32, lengths []int) (loss float64, err error) {
-	if g.opt.Train {
-		return 0, errors.New("run graph: a graph for training has sequences of one length")
-	}
 	sum := 0
 	for i, n := range lengths {
 		if n < 1 || n > g.opt.Seq {

@@ -74,8 +74,61 @@ func TestRunSequencesRefuses(t *testing.T) {
 	if other, err := g.RunSequences(ids, targets, []int{4, 4}); err != nil || math.Float64bits(other) != math.Float64bits(loss) {
 		t.Errorf("%v and %v, %v", loss, other, err)
 	}
-	g = mustBuild(t, cfg, w, Options{Batch: 2, Seq: 4, Train: true})
-	if _, err := g.RunSequences(ids, targets, []int{4, 4}); err == nil {
-		t.Error("a graph for training took sequences of given lengths")
+}
+
+// The gradient of sequences put together is the sum of theirs alone, each weighted with its share of the targets.
+func TestGradientOfSequencesPutTogether(t *testing.T) {
+	lengths := []int{13, 2, 1, 16, 7, 1, 8}
+	for name, cfg := range variants() {
+		t.Run(name, func(t *testing.T) {
+			cfg.Train.RouterAux = 0 // the balance of experts is that of a whole batch
+			w := randomWeights(cfg, 3)
+			ids, targets := randomBatch(cfg, 48, 9)
+			together := mustBuild(t, cfg, w, Options{Batch: 3, Seq: 16, Train: true, Float: true})
+			loss, err := together.RunSequences(ids, targets, lengths)
+			if err != nil {
+				t.Fatal(err)
+			}
+			count := func(targets []int32) (n float64) {
+				for _, id := range targets {
+					if id >= 0 {
+						n++
+					}
+				}
+				return n
+			}
+			sum, at := 0.0, 0
+			want := make([][]float64, len(w.Data))
+			for _, n := range lengths {
+				alone := mustBuild(t, cfg, w, Options{Batch: 1, Seq: n, Train: true, Float: true})
+				if count(targets[at:at+n]) > 0 {
+					share := count(targets[at:at+n]) / count(targets)
+					sum += share * mustRun(t, alone, ids[at:at+n], targets[at:at+n])
+					for i, g := range alone.Gradients() {
+						if want[i] == nil {
+							want[i] = make([]float64, len(g))
+						}
+						for j, x := range g {
+							want[i][j] += share * float64(x)
+						}
+					}
+				}
+				at += n
+			}
+			if math.Abs(loss-sum) > 1e-5*sum {
+				t.Errorf("loss %v, alone %v", loss, sum)
+			}
+			for i, g := range together.Gradients() {
+				size := 0.0
+				for _, x := range want[i] {
+					size = max(size, math.Abs(x))
+				}
+				for j, x := range g {
+					if math.Abs(float64(x)-want[i][j]) > 1e-4*size+1e-7 {
+						t.Fatalf("gradient of %s[%d]: %v, alone %v", w.Tensors[i].Name, j, x, want[i][j])
+					}
+				}
+			}
+		})
 	}
 }

@@ -85,6 +85,7 @@ type Train struct {
 	Tokens       int64   `yaml:"tokens"`         // total training tokens
 	BatchTokens  int     `yaml:"batch_tokens"`   // tokens per optimiser step
 	MicroBatch   int     `yaml:"micro_batch"`    // sequences per micro-batch; batch_tokens = k * micro_batch * context_length
+	StoriesApart bool    `yaml:"stories_apart"`  // no sequence goes across the end of a story
 	LR           float64 `yaml:"lr"`             // peak learning rate
 	Warmup       float64 `yaml:"warmup"`         // share of the steps spent rising linearly to lr
 	Schedule     string  `yaml:"schedule"`       // "linear" (to zero), "cosine" (to min_lr) or "constant"

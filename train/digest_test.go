@@ -50,7 +50,7 @@ func TestTrainingGivesTheSameBytesEverywhere(t *testing.T) {
 					cfg := base()
 					test.edit(cfg)
 					w := arch.InitWeights(cfg, 1)
-					tr, err := NewTrainer(cfg, w.Data, ArchBuilder(cfg, w), fakeSequences{int32(cfg.VocabSize)}, workers)
+					tr, err := NewTrainer(cfg, w.Data, ArchBuilder(cfg, w), fakeFor(cfg), workers)
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -113,20 +113,30 @@ func (g *fakeGraph) FirstNonFinite() string  { return g.bad }
 func (g *fakeGraph) Close() error            { g.closed = true; return nil }
 
 // fakeSequences makes the n-th sequence out of n.
-type fakeSequences struct{ vocab int32 }
+type fakeSequences struct{ vocab, context int }
 
-func (f fakeSequences) Sequence(n int64, ids, targets []int32) {
-	for i := range ids {
-		ids[i] = int32((n*31+int64(i)*7)%97) % f.vocab
-		targets[i] = int32((n*31+int64(i+1)*7)%97) % f.vocab
+// fakeFor are the fake sequences of a configuration.
+func fakeFor(cfg *configs.Config) fakeSequences {
+	return fakeSequences{cfg.VocabSize, cfg.ContextLength}
+}
+
+func (f fakeSequences) Batch(n int64, ids, targets []int32, lengths []int) []int {
+	for at := 0; at < len(ids); at += f.context {
+		for i := range f.context {
+			ids[at+i] = int32((n*31+int64(i)*7)%97) % int32(f.vocab)
+			targets[at+i] = int32((n*31+int64(i+1)*7)%97) % int32(f.vocab)
+		}
+		lengths = append(lengths, f.context)
+		n++
 	}
+	return lengths
 }
 
 // newFakeTrainer makes a trainer over a fake model.
 func newFakeTrainer(t *testing.T, cfg *configs.Config, workers int) (*Trainer, *fakeModel) {
 	t.Helper()
 	m := &fakeModel{weights: tinyWeights(cfg)}
-	tr, err := NewTrainer(cfg, m.weights, m.build, fakeSequences{int32(cfg.VocabSize)}, workers)
+	tr, err := NewTrainer(cfg, m.weights, m.build, fakeFor(cfg), workers)
 	if err != nil {
 		t.Fatal(err)
 	}

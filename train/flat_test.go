@@ -66,7 +66,7 @@ func TestMemoryStaysFlat(t *testing.T) {
 		cfg.Train.BatchTokens = 24 // two micro-batches
 		cfg.Train.Tokens = int64(steps * cfg.Train.BatchTokens)
 		w := arch.InitWeights(cfg, 1)
-		tr, err := NewTrainer(cfg, w.Data, ArchBuilder(cfg, w), fakeSequences{int32(cfg.VocabSize)}, workers)
+		tr, err := NewTrainer(cfg, w.Data, ArchBuilder(cfg, w), fakeFor(cfg), workers)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,10 +8,10 @@ import (
 // Graph computes the loss of a micro-batch and its gradients. One worker owns it; the weights it reads are shared.
 // Package arch builds the real one.
 type Graph interface {
-	// Run takes Batch*Seq ids and targets (a negative target is not scored) and returns the mean loss in nats.
+	// Run is RunSequences on Batch sequences of Seq positions.
 	Run(ids, targets []int32) (float64, error)
-	// RunSequences is Run on sequences of the given lengths, up to Seq, that fill Batch*Seq one after another. It is for
-	// graphs without gradients.
+	// RunSequences takes Batch*Seq ids and targets (a negative target is not scored), which are sequences of the given
+	// lengths, up to Seq, one after another, and returns the mean loss in nats.
 	RunSequences(ids, targets []int32, lengths []int) (float64, error)
 	// HoldWeights says whether the weights will be those of the last Run, which spares quantising them again.
 	HoldWeights(hold bool)

@@ -51,7 +51,7 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	defer s.close()
 
 	weights := arch.InitWeights(s.cfg, s.cfg.Train.Seed)
-	sequences, err := shards.New(s.shard, s.cfg.ContextLength, uint64(s.cfg.Train.Seed))
+	sequences, err := shards.New(s.shard, s.cfg.ContextLength, uint64(s.cfg.Train.Seed), s.cfg.Train.StoriesApart)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func tinySaver(t *testing.T) (*saver, *Trainer) {
 	}
 	t.Cleanup(s.close)
 	weights := arch.InitWeights(s.cfg, 1)
-	tr, err := NewTrainer(s.cfg, weights.Data, ArchBuilder(s.cfg, weights), fakeSequences{int32(s.cfg.VocabSize)}, 1)
+	tr, err := NewTrainer(s.cfg, weights.Data, ArchBuilder(s.cfg, weights), fakeFor(s.cfg), 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,12 @@ import (
 	"github.com/chiplm/chiplm/arch/profile"
 )
 
-// Sequences gives training sequences by their number. The n-th is always the same. It serves several goroutines at
-// once. Package shards offers it.
+// Sequences gives what there is to train on, in pieces of the context's length that are numbered: the n-th is always the
+// same. It serves several goroutines at once. Package shards offers it.
 type Sequences interface {
-	Sequence(n int64, ids, targets []int32)
+	// Batch puts the pieces from the n-th on into ids and targets, as many as fill them, and appends the lengths of the
+	// sequences that these are: attention stays within a sequence.
+	Batch(n int64, ids, targets []int32, lengths []int) []int
 }
 
 // Team runs the micro-batches of a step on its workers. Each worker owns a graph and runs whole micro-batches;
@@ -39,6 +41,7 @@ type Team struct {
 type worker struct {
 	graph        Graph
 	ids, targets []int32
+	lengths      []int
 	profile      *profile.Profile // or nil
 }
 
@@ -153,11 +156,8 @@ func (t *Team) work(ctx context.Context, w *worker, first int64, next *atomic.In
 }
 
 func (t *Team) runOne(w *worker, first int64, i int) error {
-	for s := range t.batch {
-		lo, hi := s*t.context, (s+1)*t.context
-		t.sequences.Sequence(first+int64(i*t.batch+s), w.ids[lo:hi], w.targets[lo:hi])
-	}
-	loss, err := w.graph.Run(w.ids, w.targets)
+	w.lengths = t.sequences.Batch(first+int64(i*t.batch), w.ids, w.targets, w.lengths[:0])
+	loss, err := w.graph.RunSequences(w.ids, w.targets, w.lengths)
 	if err != nil {
 		return fmt.Errorf("micro-batch %d: %w", i, err)
 	}

@@ -36,26 +36,27 @@ func TestAttentionPaths(t *testing.T) {
 		for _, s.Mode = range []Mode{Float, Codes} {
 			s := attentionSpec(s)
 			s.Train = true
+			lengths := slices.Repeat([]int{s.Seq}, s.Batch)
 			size := s.Batch * s.Seq * s.Heads * s.HeadDim
 			qkv, dy := random(1, 3*size), random(2, size)
 			clear(qkv[:s.HeadDim]) // vectors of zeros are quantised by a rule of their own
 			what := fmt.Sprintf("%d sequences of %d, %d heads of %d, norm %v, mode %d", s.Batch, s.Seq, s.Heads, s.HeadDim, s.QKNorm, s.Mode)
 			forward := func() []float32 {
 				a, y := NewAttention(s), make([]float32, size)
-				a.Forward(qkv, y)
+				a.Forward(lengths, qkv, y)
 				return y
 			}
 			onPaths(t, what, forward)
 			onPaths(t, "gradient of "+what, func() []float32 {
 				a, dqkv := NewAttention(s), make([]float32, 3*size)
-				a.Forward(qkv, make([]float32, size))
-				a.Grad(qkv, dy, dqkv)
+				a.Forward(lengths, qkv, make([]float32, size))
+				a.Grad(lengths, qkv, dy, dqkv)
 				return dqkv
 			})
 			if values := s; s.Mode == Codes {
 				values.Mode = Values
 				a, y := NewAttention(values), make([]float32, size)
-				a.Forward(qkv, y)
+				a.Forward(lengths, qkv, y)
 				if !slices.Equal(y, forward()) {
 					t.Errorf("%s: training computes other bits than exact mode", what)
 				}
@@ -71,7 +72,7 @@ func TestAttentionMean(t *testing.T) {
 	for p := range s.Seq {
 		qkv[6*p+2], qkv[6*p+4], qkv[6*p+5] = float32(p), 1, -0.5
 	}
-	NewAttention(s).Score([]int{s.Seq}, qkv, y)
+	NewAttention(s).Forward([]int{s.Seq}, qkv, y)
 	for p := range s.Seq {
 		if math.Abs(float64(y[2*p]-1)) > 1e-6 || math.Abs(float64(y[2*p+1]+0.5)) > 0.01 {
 			t.Fatalf("position %d: %v, %v, where all values are 1, -0.5", p, y[2*p], y[2*p+1])
@@ -90,7 +91,7 @@ func TestAttentionNotFinite(t *testing.T) {
 					qkv, y := random(1, 3*width*s.Seq), make([]float32, width*s.Seq)
 					qkv[20*3*width+part*width+8] = float32(bad)
 					onPaths(t, "a result that is not finite", func() []float32 {
-						NewAttention(s).Score([]int{s.Seq}, qkv, y)
+						NewAttention(s).Forward([]int{s.Seq}, qkv, y)
 						found := float32(0)
 						if !Finite(y[20*width:]) {
 							found = 1

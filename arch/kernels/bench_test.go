@@ -3,6 +3,7 @@ package kernels
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/chiplm/chiplm/configs"
@@ -112,9 +113,10 @@ func BenchmarkAttention(b *testing.B) {
 		a := NewAttention(AttentionSpec{Batch: comboBatch, Seq: comboSeq, Heads: comboHeads, HeadDim: dim, Cos: cosines, Sin: sines,
 			QKNorm: true, Eps: 1e-6, Scale: float32(1 / math.Sqrt(dim)), Mode: mode.Mode, Train: true})
 		const flop = 2 * comboRows * comboWidth * (comboSeq + 1)
-		onEachPath(b, "direction=forward/mode="+mode.name, flop, 0, func() { a.Forward(qkv, y) })
-		a.Forward(qkv, y)
-		onEachPath(b, "direction=gradient/mode="+mode.name, 2*flop, 0, func() { a.Grad(qkv, dy, dqkv) })
+		lengths := slices.Repeat([]int{comboSeq}, comboBatch)
+		onEachPath(b, "direction=forward/mode="+mode.name, flop, 0, func() { a.Forward(lengths, qkv, y) })
+		a.Forward(lengths, qkv, y)
+		onEachPath(b, "direction=gradient/mode="+mode.name, 2*flop, 0, func() { a.Grad(lengths, qkv, dy, dqkv) })
 	}
 }
 

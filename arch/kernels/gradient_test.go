@@ -153,14 +153,19 @@ func TestPLEGradient(t *testing.T) {
 }
 
 func TestAttentionGradient(t *testing.T) {
-	for _, s := range []AttentionSpec{
-		{Batch: 1, Seq: 1, Heads: 1, HeadDim: 2},
-		{Batch: 1, Seq: 3, Heads: 1, HeadDim: 6, QKNorm: true},
-		{Batch: 2, Seq: 5, Heads: 3, HeadDim: 4, QKNorm: true},
-		{Batch: 1, Seq: 70, Heads: 2, HeadDim: 2},
-		{Batch: 1, Seq: 35, Heads: 1, HeadDim: 18, QKNorm: true},
+	for _, c := range []struct {
+		AttentionSpec
+		lengths []int
+	}{
+		{AttentionSpec{Batch: 1, Seq: 1, Heads: 1, HeadDim: 2}, []int{1}},
+		{AttentionSpec{Batch: 1, Seq: 3, Heads: 1, HeadDim: 6, QKNorm: true}, []int{3}},
+		{AttentionSpec{Batch: 2, Seq: 5, Heads: 3, HeadDim: 4, QKNorm: true}, []int{5, 5}},
+		{AttentionSpec{Batch: 1, Seq: 70, Heads: 2, HeadDim: 2}, []int{70}},
+		{AttentionSpec{Batch: 1, Seq: 35, Heads: 1, HeadDim: 18, QKNorm: true}, []int{35}},
+		{AttentionSpec{Batch: 2, Seq: 20, Heads: 2, HeadDim: 4, QKNorm: true}, []int{7, 1, 18, 1, 13}},
 	} {
-		t.Run(fmt.Sprintf("%dx%d, %d heads of %d", s.Batch, s.Seq, s.Heads, s.HeadDim), func(t *testing.T) {
+		s := c.AttentionSpec
+		t.Run(fmt.Sprintf("%v of %d, %d heads of %d", c.lengths, s.Seq, s.Heads, s.HeadDim), func(t *testing.T) {
 			s = attentionSpec(s)
 			s.Scale, s.Train = 0.8, true
 			a := NewAttention(s)
@@ -168,11 +173,11 @@ func TestAttentionGradient(t *testing.T) {
 			qkv, y := random(1, 3*n), make([]float32, n)
 			operation{
 				in:      [][]float32{qkv},
-				forward: func() []float32 { a.Forward(qkv, y); return y },
+				forward: func() []float32 { a.Forward(c.lengths, qkv, y); return y },
 				backward: func(dy []float32) [][]float32 {
-					a.Forward(qkv, y)
+					a.Forward(c.lengths, qkv, y)
 					d := make([]float32, 3*n)
-					a.Grad(qkv, dy, d)
+					a.Grad(c.lengths, qkv, dy, d)
 					return [][]float32{d}
 				},
 			}.check(t)

@@ -24,6 +24,7 @@ type Sequences struct {
 	shard   *Shard
 	context int
 	seed    uint64
+	apart   bool
 
 	mu     sync.Mutex
 	recent [2]*epoch // latest first; each is immutable
@@ -36,15 +37,16 @@ type epoch struct {
 	ends   []int64  // ends[i] is the index in the epoch of the token after the story at place i
 }
 
-// New gives the sequences of a shard for a context length and a seed. The shard must stay open.
-func New(shard *Shard, contextLength int, seed uint64) (*Sequences, error) {
+// New gives the sequences of a shard for a context length and a seed; apart: none goes across the end of a story. The shard
+// must stay open.
+func New(shard *Shard, contextLength int, seed uint64, apart bool) (*Sequences, error) {
 	if contextLength < 1 {
 		return nil, fmt.Errorf("sequences of %d tokens: the context length must be at least 1", contextLength)
 	}
 	if shard.header.Stories > 1<<32-1 {
 		return nil, fmt.Errorf("token shard %s has %d stories, more than can be shuffled", shard.path, shard.header.Stories)
 	}
-	return &Sequences{shard: shard, context: contextLength, seed: seed}, nil
+	return &Sequences{shard: shard, context: contextLength, seed: seed, apart: apart}, nil
 }
 
 // PerEpoch is the number of sequences that make up an epoch; the last of them may be partial.
@@ -67,6 +69,47 @@ func (s *Sequences) Sequence(n int64, ids, targets []int32) {
 	}
 	s.copy(targets, position)
 	copy(ids[1:], targets)
+}
+
+// Batch puts the sequences from the n-th on into ids and targets, as many as fill them, and appends their lengths to
+// lengths.
+//
+// With apart, the same targets are in other sequences: a story is cut into windows of the context length, each of which
+// starts from end-of-text and is a sequence of its own, as in scoring. A window that does not fit at the end of ids goes on
+// in the next batch, without what it had seen.
+func (s *Sequences) Batch(n int64, ids, targets []int32, lengths []int) []int {
+	for at := 0; at < len(ids); at += s.context {
+		s.Sequence(n+int64(at/s.context), ids[at:at+s.context], targets[at:at+s.context])
+		if !s.apart {
+			lengths = append(lengths, s.context)
+		}
+	}
+	if s.apart {
+		lengths = s.windows(n*int64(s.context), ids, lengths)
+	}
+	return lengths
+}
+
+// windows appends the lengths of the windows of a part of the stream, and has those that begin there start from
+// end-of-text.
+func (s *Sequences) windows(position int64, ids []int32, lengths []int) []int {
+	total, context := s.shard.header.Tokens, int64(s.context)
+	for len(ids) > 0 {
+		e := s.epoch(position / total)
+		at := position % total
+		place := sort.Search(len(e.ends), func(i int) bool { return e.ends[i] > at })
+		begin := int64(0)
+		if place > 0 {
+			begin = e.ends[place-1]
+		}
+		seen := (at - begin) % context
+		if seen == 0 {
+			ids[0] = s.shard.header.EOT
+		}
+		n := min(context-seen, e.ends[place]-at, int64(len(ids)))
+		lengths, ids, position = append(lengths, int(n)), ids[n:], position+n
+	}
+	return lengths
 }
 
 // copy fills dst with the stream from a position on.

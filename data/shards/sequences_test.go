@@ -59,7 +59,7 @@ func TestEveryTokenOncePerEpoch(t *testing.T) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%d stories, %d tokens, context %d", len(corpus), total, length), func(t *testing.T) {
-					seq, err := New(s, length, 11)
+					seq, err := New(s, length, 11, false)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -103,7 +103,7 @@ func decode1(ids []int32, tok letters) []byte {
 func TestSequencesArePure(t *testing.T) {
 	s := build(t, data.Builtin(1, 60), small)
 	run := func(seed uint64, length int, order []int64) [][]int32 {
-		q, err := New(s, length, seed)
+		q, err := New(s, length, seed, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -128,7 +128,7 @@ func TestSequencesArePure(t *testing.T) {
 		t.Error("two seeds give the same sequences")
 	}
 	// A run that stops and starts again goes on with the same sequences.
-	resumed, err := New(s, 50, 1)
+	resumed, err := New(s, 50, 1, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestSequencesArePure(t *testing.T) {
 	}
 	// Epochs differ in order.
 	per := int(s.header.Tokens)
-	q, _ := New(s, 50, 1)
+	q, _ := New(s, 50, 1, false)
 	all := stream(t, q, 2*per)
 	if slices.Equal(all[:per], all[per:]) {
 		t.Error("the second epoch has the order of the first")
@@ -151,7 +151,7 @@ func TestSequencesArePure(t *testing.T) {
 // The shuffle of a seed never changes: a run resumed by a later version must see the same sequences.
 func TestShuffleIsPinned(t *testing.T) {
 	s := build(t, listed{"a", "b", "c", "d", "e", "f", "g", "h"}, small)
-	q, err := New(s, 16, 42)
+	q, err := New(s, 16, 42, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestShuffleIsPinned(t *testing.T) {
 // All orders of four stories are about equally likely.
 func TestShuffleIsUniform(t *testing.T) {
 	s := build(t, listed{"a", "b", "c", "d"}, small)
-	q, err := New(s, 8, 3)
+	q, err := New(s, 8, 3, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +187,73 @@ func TestShuffleIsUniform(t *testing.T) {
 
 func TestContextLengthIsChecked(t *testing.T) {
 	s := build(t, listed{"a"}, small)
-	if _, err := New(s, 0, 1); err == nil {
+	if _, err := New(s, 0, 1, false); err == nil {
 		t.Error("a context length of 0 is accepted")
+	}
+}
+
+// Sequences that are kept apart have the same targets, and are the windows that scoring makes of the stories, but for those
+// that a batch cuts.
+func TestStoriesApart(t *testing.T) {
+	corpus := listed{"a", "bc", "def", "a much longer story than all the others", "one", "twelve letters"}
+	for _, tok := range []letters{small, large} {
+		for _, length := range []int{1, 2, 5, 7, 64} {
+			for _, per := range []int{1, 3} {
+				s := build(t, corpus, tok)
+				apart, err := New(s, length, 5, true)
+				if err != nil {
+					t.Fatal(err)
+				}
+				packed, _ := New(s, length, 5, false)
+				eot := s.header.EOT
+				var story []int32 // targets of the story under way
+				for n := int64(0); n < 3*s.header.Tokens; n += int64(per) {
+					ids, targets := make([]int32, per*length), make([]int32, per*length)
+					other, want := slices.Clone(ids), slices.Clone(ids)
+					lengths := apart.Batch(n, ids, targets, nil)
+					if all := packed.Batch(n, other, want, []int{99}); !slices.Equal(all, append([]int{99}, slices.Repeat([]int{length}, per)...)) {
+						t.Fatalf("packed sequences have lengths %v", all)
+					}
+					if !slices.Equal(targets, want) {
+						t.Fatalf("batch %d: targets %v, packed %v", n, targets, want)
+					}
+					at := 0
+					for _, l := range lengths {
+						if l < 1 || l > length || at+l > len(ids) {
+							t.Fatalf("batch %d: lengths %v", n, lengths)
+						}
+						first := eot
+						if seen := len(story) % length; seen != 0 {
+							first = story[len(story)-1]
+							if at > 0 {
+								t.Fatalf("batch %d: a window is cut inside of it: %v", n, lengths)
+							}
+						}
+						for i := range l {
+							if i > 0 {
+								first = targets[at+i-1]
+							}
+							if ids[at+i] != first {
+								t.Fatalf("batch %d, position %d: id %d, want %d", n, at+i, ids[at+i], first)
+							}
+							story = append(story, targets[at+i])
+							if last := i == l-1; (targets[at+i] == eot) && !last {
+								t.Fatalf("batch %d: a sequence goes across the end of a story", n)
+							}
+						}
+						whole := len(story)%length == 0 || story[len(story)-1] == eot
+						if at += l; !whole && at < len(ids) {
+							t.Fatalf("batch %d: a window ends before its time: %v", n, lengths)
+						}
+						if story[len(story)-1] == eot {
+							story = story[:0]
+						}
+					}
+					if at != len(ids) {
+						t.Fatalf("batch %d: lengths %v for %d positions", n, lengths, len(ids))
+					}
+				}
+			}
+		}
 	}
 }

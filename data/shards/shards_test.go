@@ -268,7 +268,7 @@ func FuzzHostile(f *testing.F) {
 		for i := range min(s.header.Stories, 100) {
 			s.Story(nil, i)
 		}
-		q, err := New(&s, 7, 1)
+		q, err := New(&s, 7, 1, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -312,14 +312,14 @@ func TestHostileContent(t *testing.T) {
 
 func TestReadersAgreeConcurrently(t *testing.T) {
 	s := build(t, data.Builtin(1, 40), small)
-	shared, err := New(s, 64, 5)
+	shared, err := New(s, 64, 5, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			own, _ := New(s, 64, 5)
+			own, _ := New(s, 64, 5, false)
 			a, b, c, d := make([]int32, 64), make([]int32, 64), make([]int32, 64), make([]int32, 64)
 			for i := range int64(2000) {
 				n := i * 7919 % 2000

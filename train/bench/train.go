@@ -69,7 +69,7 @@ func Train(ctx context.Context, o Options, tell func(done, about int64)) (*Repor
 // many as take the default time.
 func steps(ctx context.Context, cfg *configs.Config, workers, count int, tell func(done, about int64)) (*Report, error) {
 	weights := arch.InitWeights(cfg, seed)
-	t, err := train.NewTrainer(cfg, weights.Data, train.ArchBuilder(cfg, weights), newZipf(cfg.VocabSize, seed), workers)
+	t, err := train.NewTrainer(cfg, weights.Data, train.ArchBuilder(cfg, weights), newZipf(cfg.VocabSize, cfg.ContextLength, seed), workers)
 	if err != nil {
 		return nil, err
 	}

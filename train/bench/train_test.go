@@ -146,7 +146,7 @@ func TestProfileChangesNothing(t *testing.T) {
 		var results [2]train.StepResult
 		for i := range trained {
 			w := arch.InitWeights(cfg, 1)
-			tr, err := train.NewTrainer(cfg, w.Data, train.ArchBuilder(cfg, w), newZipf(cfg.VocabSize, 1), 2)
+			tr, err := train.NewTrainer(cfg, w.Data, train.ArchBuilder(cfg, w), newZipf(cfg.VocabSize, cfg.ContextLength, 1), 2)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -210,11 +210,11 @@ func TestNumberOfSteps(t *testing.T) {
 
 // TestZipf draws many ids: the k-th comes about as often as 1/(k+1) says, and always the same.
 func TestZipf(t *testing.T) {
-	z := newZipf(8, 1)
+	z := newZipf(8, 1000, 1)
 	var counts [8]int
 	ids, targets, again := make([]int32, 1000), make([]int32, 1000), make([]int32, 1000)
 	for n := range int64(100) {
-		z.Sequence(n, ids, targets)
+		z.sequence(n, ids, targets)
 		if !slices.Equal(ids[1:], targets[:999]) {
 			t.Fatal("the targets are not the ids that follow")
 		}
@@ -228,11 +228,11 @@ func TestZipf(t *testing.T) {
 			t.Errorf("id %d was drawn %d times, want about %.0f", k, n, want)
 		}
 	}
-	newZipf(8, 1).Sequence(99, again, make([]int32, 1000))
+	newZipf(8, 1000, 1).sequence(99, again, make([]int32, 1000))
 	if !slices.Equal(ids, again) {
 		t.Error("sequence 99 is not the same again")
 	}
-	newZipf(8, 2).Sequence(99, again, make([]int32, 1000))
+	newZipf(8, 1000, 2).sequence(99, again, make([]int32, 1000))
 	if slices.Equal(ids, again) {
 		t.Error("another seed gives the same ids")
 	}
