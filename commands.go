@@ -10,6 +10,7 @@ import (
 	"github.com/chiplm/chiplm/engine/pie/check"
 	"github.com/chiplm/chiplm/eval"
 	evalbench "github.com/chiplm/chiplm/eval/bench"
+	"github.com/chiplm/chiplm/eval/compare"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/cost"
 	"github.com/chiplm/chiplm/firmware/host"
@@ -32,6 +33,7 @@ func commands() []*cobra.Command {
 		eval.Command(),
 		eval.VerifyCommand(),
 		eval.SampleCommand(),
+		compare.Command(),
 		export.Command(),
 		export.ImportCommand(),
 		export.ImageCommand(),

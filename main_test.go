@@ -42,6 +42,8 @@ func TestExitCodes(t *testing.T) {
 		{context.Background(), "eval frobnicate", 2},
 		{context.Background(), "eval bpb --n many", 2},
 		{context.Background(), "sample one two", 2},
+		{context.Background(), "compare", 2},
+		{context.Background(), "compare nothing-here.jsonl", 1},
 		{context.Background(), "verify one two", 2},
 		{context.Background(), "verify one --model two", 2},
 		{context.Background(), "verify --tokens 0", 2},
@@ -195,7 +197,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 
 // Flag words of the road work on all its commands.
 func TestJSONFlag(t *testing.T) {
-	for _, line := range []string{"train", "eval bpb", "export", "verify", "sample", "image info", "image check", "image dump",
+	for _, line := range []string{"train", "eval bpb", "compare", "export", "verify", "sample", "image info", "image check", "image dump",
 		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info", "bench train", "bench decode",
 		"flash", "chat", "board info", "board digest", "board benchmark", "board profile"} {
 		cmd, _, err := rootCommand().Find(strings.Fields(line))
