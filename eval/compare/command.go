@@ -1,9 +1,12 @@
 package compare
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/usage"
 )
 
@@ -34,10 +37,12 @@ different stories are refused in one table; other programs, texts or amounts of 
 
 The baseline is the arm that the sweep names, or --baseline. --arms takes names and patterns with *
 and ?; the baseline stays. --front asks for the best arm at each predicted speed, in tokens per
-second, or faster.`,
+second, or faster. --html writes one page that needs no network: the tables, the loss curves, and
+bits per byte against bytes of text per second with the Pareto front.`,
 		Example: `  chiplm compare screen.jsonl
   chiplm compare screen.jsonl more.jsonl --baseline plain --arms 'ple*,combo' --sort speed
-  chiplm compare screen.jsonl --front 50,100,150,200 --markdown`,
+  chiplm compare screen.jsonl --front 50,100,150,200 --markdown
+  chiplm compare screen.jsonl --html screen.html`,
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"jsonl"}, cobra.ShellCompDirectiveFilterFileExt
@@ -48,6 +53,7 @@ second, or faster.`,
 	c.Flags().StringSliceVar(&f.arms, "arms", nil, "only these arms: `NAMES` or patterns, with commas between")
 	c.Flags().StringVar(&f.order, "sort", "bits", "order of the arms: bits, name, parameters, read or speed")
 	c.Flags().Float64SliceVar(&f.front, "front", nil, "the best arm at these predicted `SPEEDS` or faster, in tokens per second")
+	c.Flags().StringVar(&f.html, "html", "", "also write a page with plots to this `FILE`")
 	c.Flags().BoolVar(&f.markdown, "markdown", false, "print Markdown")
 	c.Flags().BoolVar(&f.asJSON, "json", false, "print one JSON object")
 	if err := c.RegisterFlagCompletionFunc("sort", cobra.FixedCompletions(Orders(), cobra.ShellCompDirectiveNoFileComp)); err != nil {
@@ -62,6 +68,9 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	}
 	if f.baseline == "" && cmd.Flags().Changed("baseline") {
 		return usage.Errorf("--baseline is empty: name an arm, or leave it out for the sweep's")
+	}
+	if f.html == "" && cmd.Flags().Changed("html") {
+		return usage.Errorf("--html is empty: name a file, or leave it out")
 	}
 	for _, speed := range f.front {
 		if !(speed > 0 && speed <= largest) {
@@ -84,6 +93,12 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	report, err := New(set, baseline, f.order, f.front)
 	if err != nil {
 		return err
+	}
+	if f.html != "" {
+		if err := regular.Write(f.html, report.HTML); err != nil {
+			return fmt.Errorf("write the page: %w", err)
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "%s: written; open it in a browser\n", f.html)
 	}
 	switch {
 	case f.asJSON:

@@ -29,7 +29,7 @@ func made(arm string, seed int64, bits float64) results.Run {
 		Cost:     results.Cost{Parameters: 3377600, ImageBytes: 2100000, BytesPerToken: 1020000, Target: "esp32s3"},
 		Training: results.Trained{Tokens: 1000000, CorpusTokens: 3300000, Steps: 244, Loss: bits * 2.7, Seconds: 60, Workers: 2},
 	}
-	text(&r, 3.97)
+	tokens(&r, 3.97)
 	speed(&r, 90)
 	for i := 1; i <= 20; i++ {
 		r.Curve = append(r.Curve, results.Point{Tokens: int64(i) * 50000, Loss: bits*2.7 + 4*math.Exp(-float64(i)/3)})
@@ -37,17 +37,17 @@ func made(arm string, seed int64, bits float64) results.Run {
 	return r
 }
 
-// text sets the bytes a token stands for, and what follows from it.
-func text(r *results.Run, bytes float64) {
+// tokens sets the bytes a token stands for, and what follows from it.
+func tokens(r *results.Run, bytes float64) {
 	r.Quality.TextBytesPerToken = bytes
 	r.Quality.Tokens = int64(float64(r.HeldOut.Bytes) / bytes)
 	r.Quality.NatsPerToken = r.Quality.BitsPerByte * math.Ln2 * bytes
 	r.Cost.TextPerSecond = r.Cost.TokensPerSecond * bytes
 }
 
-func speed(r *results.Run, tokens float64) {
-	r.Cost.TokensPerSecond = tokens
-	r.Cost.TextPerSecond = tokens * r.Quality.TextBytesPerToken
+func speed(r *results.Run, rate float64) {
+	r.Cost.TokensPerSecond = rate
+	r.Cost.TextPerSecond = rate * r.Quality.TextBytesPerToken
 }
 
 // study is a sweep with an arm of each kind.
@@ -69,7 +69,7 @@ func study() []results.Run {
 	add("layers12", []float64{1.050, 1.054}, func(r *results.Run) { speed(r, 76) })
 	add("vocab8192", []float64{0.970, 0.972}, func(r *results.Run) {
 		r.TokenizerSHA256, r.Cost.Parameters = "t8192", 8600000
-		text(r, 4.31)
+		tokens(r, 4.31)
 		speed(r, 81)
 	})
 	add("float", []float64{0.976}, func(r *results.Run) {

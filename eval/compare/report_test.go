@@ -100,7 +100,7 @@ func TestShiftOfAllScores(t *testing.T) {
 	first := compared(t, "plain", runs...)
 	for i := range runs {
 		runs[i].Quality.BitsPerByte += 0.5
-		text(&runs[i], 3.97)
+		tokens(&runs[i], 3.97)
 	}
 	second := compared(t, "plain", runs...)
 	for i, a := range first.Arms {
@@ -347,6 +347,9 @@ func TestRefusals(t *testing.T) {
 		{`--sort "frob" is unknown; there are bits, name`, true, []string{good, "--sort", "frob"}},
 		{"--front 0: wants tokens per second above 0", true, []string{good, "--front", "50,0"}},
 		{"--front NaN", true, []string{good, "--front", "NaN"}},
+		{"--html is empty", true, []string{good, "--html="}},
+		{"write the page", false, []string{good, "--html", filepath.Join(t.TempDir(), "no", "such", "folder.html")}},
+		{"not a regular file but a folder", false, []string{good, "--html", t.TempDir()}},
 		{"--markdown and --json contradict", true, []string{good, "--markdown", "--json"}},
 	} {
 		out, err := call(t, c.args...)
@@ -358,35 +361,4 @@ func TestRefusals(t *testing.T) {
 	if _, err := call(t, good, write(t, other), "--arms", "combo,ple"); err != nil {
 		t.Error(err)
 	}
-}
-
-// Whatever a file holds, there is an error or a report, in every form.
-func FuzzResults(f *testing.F) {
-	for _, r := range append(study(), made("", 1, 1), made("x\x1b", -1, 1e15), made("tiny", 1<<62, 1e-300)) {
-		line, err := json.Marshal(r)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(append(line, '\n'))
-		f.Add(append(append(line, '\n'), append(line, '\n')...))
-	}
-	f.Fuzz(func(t *testing.T, content []byte) {
-		path := filepath.Join(t.TempDir(), "results.jsonl")
-		if err := os.WriteFile(path, content, 0o644); err != nil {
-			t.Fatal(err)
-		}
-		whole := write(t, made("plain", 1, 0.9), made("plain", 2, 0.91))
-		for _, args := range [][]string{{path}, {path, whole, "--baseline", "plain"}, {path, "--markdown", "--front", "90"}, {path, "--json"}} {
-			out, err := call(t, args...)
-			if (err == nil) == (out == "") {
-				t.Fatalf("%v, %q", err, out)
-			}
-			if strings.Contains(out, "NaN") || strings.Contains(out, "Inf") {
-				t.Errorf("%s", out)
-			}
-			if len(args) == 1 {
-				narrow(t, out)
-			}
-		}
-	})
 }
