@@ -51,7 +51,7 @@ bits per byte against bytes of text per second with the Pareto front.`,
 	}
 	c.Flags().StringVar(&f.baseline, "baseline", "", "`ARM` that the others are compared with (default the sweep's)")
 	c.Flags().StringSliceVar(&f.arms, "arms", nil, "only these arms: `NAMES` or patterns, with commas between")
-	c.Flags().StringVar(&f.order, "sort", "bits", "order of the arms: bits, name, parameters, read or speed")
+	c.Flags().StringVar(&f.order, "sort", "bits", "order of the arms: bits, name, parameters, read, speed, or sweep (as in its file)")
 	c.Flags().Float64SliceVar(&f.front, "front", nil, "the best arm at these predicted `SPEEDS` or faster, in tokens per second")
 	c.Flags().StringVar(&f.html, "html", "", "also write a page with plots to this `FILE`")
 	c.Flags().BoolVar(&f.markdown, "markdown", false, "print Markdown")

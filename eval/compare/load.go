@@ -38,12 +38,17 @@ func identify(r results.Run) identity {
 // Load reads result files. Neither the order of the files nor that of their lines matters, but that of two runs of the same
 // arm and seed the later counts.
 func Load(paths []string) (*Set, error) {
-	var runs []results.Run
+	var runs, failed []results.Run
 	for _, path := range paths {
 		some, err := results.Read(path)
 		if err != nil {
 			return nil, fmt.Errorf("read results: %w", err)
 		}
+		without, err := results.Failures(path)
+		if err != nil {
+			return nil, fmt.Errorf("read results: %w", err)
+		}
+		failed = append(failed, without...)
 		for i, r := range some {
 			if err := check(r); err != nil {
 				return nil, fmt.Errorf("read results: %s: run %d, %s (seed %d): %w", path, i+1, clean(r.Arm), r.Seed, err)
@@ -51,7 +56,7 @@ func Load(paths []string) (*Set, error) {
 		}
 		runs = append(runs, some...)
 	}
-	s := gather(runs)
+	s := gather(runs, failed)
 	if len(s.Groups) == 0 {
 		return nil, fmt.Errorf("read results: %s: no run with a score; chiplm sweep writes them", strings.Join(paths, ", "))
 	}
@@ -85,8 +90,8 @@ func check(r results.Run) error {
 	return nil
 }
 
-// gather sorts runs into arms.
-func gather(runs []results.Run) *Set {
+// gather sorts runs into arms, and notes those that failed.
+func gather(runs, failed []results.Run) *Set {
 	s := &Set{}
 	type key struct {
 		identity
@@ -104,6 +109,13 @@ func gather(runs []results.Run) *Set {
 		}
 		latest[k] = r
 	}
+	for _, f := range failed {
+		// Another file may hold the run that went well.
+		scored := func(r results.Run) bool { return r.Arm == f.Arm && r.Seed == f.Seed && r.ArmSHA256 == f.ArmSHA256 }
+		if !slices.ContainsFunc(runs, scored) {
+			s.note("%s (seed %d) failed and is in no mean: %s", clean(f.Arm), f.Seed, clean(f.Failure))
+		}
+	}
 	byIdentity := map[identity][]results.Run{}
 	for k, r := range latest {
 		byIdentity[k.identity] = append(byIdentity[k.identity], r)
@@ -120,10 +132,16 @@ func gather(runs []results.Run) *Set {
 	slices.Sort(s.Notes)
 	s.Notes = slices.Compact(s.Notes)
 
+	baseline := map[string]string{} // by sweep; its last line counts
+	for _, r := range runs {
+		baseline[r.Sweep] = r.Baseline
+	}
 	named := map[string]bool{}
 	for _, g := range s.Groups {
-		if r := g.Runs[0]; r.Baseline != "" && r.Baseline == r.Arm {
-			named[g.Name] = true
+		for _, r := range g.Runs {
+			if baseline[r.Sweep] == r.Arm {
+				named[g.Name] = true
+			}
 		}
 	}
 	if len(named) == 1 {

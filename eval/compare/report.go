@@ -29,9 +29,9 @@ type Report struct {
 
 // Arm is what the runs of a variant came to. Costs are means over its runs.
 type Arm struct {
-	Name  string   `json:"arm"`
-	Seeds []int64  `json:"seeds"`
-	Files []string `json:"folders"` // of the runs, by seed
+	Name    string   `json:"arm"`
+	Seeds   []int64  `json:"seeds"`
+	Folders []string `json:"folders"` // of the runs, by seed
 
 	BitsPerByte  Summary `json:"bits_per_byte"`
 	NatsPerToken Summary `json:"nats_per_token"`
@@ -74,6 +74,7 @@ var orders = map[string]func(a, b Arm) int{
 	"speed":      func(a, b Arm) int { return cmp.Compare(b.TextPerSecond, a.TextPerSecond) },
 	"read":       func(a, b Arm) int { return cmp.Compare(a.ReadPerByte, b.ReadPerByte) },
 	"parameters": func(a, b Arm) int { return cmp.Compare(a.Parameters, b.Parameters) },
+	"sweep":      func(a, b Arm) int { return cmp.Compare(a.runs[0].Order, b.runs[0].Order) },
 	"name":       func(a, b Arm) int { return strings.Compare(a.Name, b.Name) },
 }
 
@@ -153,7 +154,7 @@ func newArm(g Group) Arm {
 		return stat.Mean(s.values, nil)
 	}
 	for _, r := range g.Runs {
-		a.Files = append(a.Files, r.Folder)
+		a.Folders = append(a.Folders, r.Folder)
 	}
 	a.score = figure(func(r results.Run) float64 { return r.Quality.BitsPerByte })
 	a.Seeds = a.score.seeds

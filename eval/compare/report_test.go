@@ -180,9 +180,17 @@ func TestWhatIsNoted(t *testing.T) {
 		change(&runs[5])
 		has(compared(t, "plain", runs...), part)
 	}
+	lost := made("variant-02-of-many", 3, 0)
+	lost.Quality, lost.Failure = results.Quality{}, "the loss is\nnot finite"
+	has(compared(t, "plain", append(quiet, lost)...), "variant-02-of-many (seed 3) failed and is in no mean: the loss is?not finite")
+	again, early := made("plain", 2, 0.9), lost
+	early.Arm, early.Seed, early.ArmSHA256 = again.Arm, again.Seed, again.ArmSHA256
+	if s, err := Load([]string{write(t, again), write(t, early)}); err != nil || len(s.Notes) != 0 { // the other file has its score
+		t.Errorf("%v, %q", err, s.Notes)
+	}
 	has(compared(t, "plain", append(quiet, made("once", 1, 0.9))...), "one run only: once.")
 	has(compared(t, "", quiet...), "no baseline, so no differences")
-	again := made("plain", 1, 0.5)
+	again = made("plain", 1, 0.5)
 	r := compared(t, "plain", append(quiet, again)...)
 	has(r, "plain (seed 1) is there more than once with other scores; the last counts")
 	if v := r.arm("plain").BitsPerByte.Values; len(v) != 2 || v[0] != 0.5 {
@@ -213,6 +221,44 @@ func TestNamesOfSeveralSweeps(t *testing.T) {
 	strange.ArmSHA256, other.ArmSHA256 = "", ""
 	if names := load(t, strange, other).names(); names[0] == names[1] {
 		t.Error(names)
+	}
+}
+
+// Where lines of a sweep disagree about its baseline, the last counts; where sweeps do, none is chosen.
+func TestBaseline(t *testing.T) {
+	old, now, other := made("a", 1, 0.9), made("b", 1, 0.8), made("c", 1, 0.7)
+	old.Baseline, now.Baseline, other.Baseline, other.Sweep = "a", "b", "c", "another"
+	for _, c := range []struct {
+		want string
+		runs []results.Run
+	}{{"b", []results.Run{old, now}}, {"a", []results.Run{now, old}}, {"c", []results.Run{other}}, {"", []results.Run{old, other}}} {
+		if s := load(t, c.runs...); s.Baseline != c.want {
+			t.Errorf("%q, want %q", s.Baseline, c.want)
+		}
+	}
+}
+
+func TestOrders(t *testing.T) {
+	for order, want := range map[string]string{
+		"bits": "vocab8192 float combo ple relu plain layers12", "name": "combo float layers12 plain ple relu vocab8192",
+		"speed": "relu combo plain vocab8192 ple layers12 float", "read": "relu combo vocab8192 layers12 plain ple float",
+		"parameters": "combo float layers12 plain relu ple vocab8192", "sweep": "plain ple relu combo layers12 vocab8192 float",
+	} {
+		runs := study()
+		for i := range runs {
+			runs[i].Order = i
+		}
+		r, err := New(load(t, runs...), "plain", order, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var have []string
+		for _, a := range r.Arms {
+			have = append(have, a.Name)
+		}
+		if strings.Join(have, " ") != want {
+			t.Errorf("%s: %q, want %q", order, have, want)
+		}
 	}
 }
 
@@ -339,12 +385,13 @@ func TestRefusals(t *testing.T) {
 		{"text_bytes_per_token is 0", false, []string{change(func(r *results.Run) { r.Quality.TextBytesPerToken = 0 })}},
 		{"not a possible figure", false, []string{change(func(r *results.Run) { r.Cost.TokensPerSecond = 1e300 })}},
 		{"not a possible loss", false, []string{change(func(r *results.Run) { r.Curve[3].Loss = 1e300 })}},
+		{"it names no arm", false, []string{change(func(r *results.Run) { r.Arm = "" })}},
 		{"the arm has no name", false, []string{change(func(r *results.Run) { r.Arm = " " })}},
 		{`--baseline "frob" is no arm; there are combo, float`, true, []string{good, "--baseline", "frob"}},
 		{"--baseline is empty", true, []string{good, "--baseline="}},
 		{`--arms "frob*" fits no arm`, true, []string{good, "--arms", "frob*"}},
 		{`--arms "[" is no pattern`, true, []string{good, "--arms", "["}},
-		{`--sort "frob" is unknown; there are bits, name`, true, []string{good, "--sort", "frob"}},
+		{`--sort "frob" is unknown; there are bits, name, parameters`, true, []string{good, "--sort", "frob"}},
 		{"--front 0: wants tokens per second above 0", true, []string{good, "--front", "50,0"}},
 		{"--front NaN", true, []string{good, "--front", "NaN"}},
 		{"--html is empty", true, []string{good, "--html="}},
