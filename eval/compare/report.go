@@ -221,7 +221,8 @@ func (r *Report) warn(runs []results.Run) {
 		r.Notes = append(r.Notes, fmt.Sprintf("one run only: %s. Its spread is unknown; intervals take it to be that of the arms with more",
 			strings.Join(single, ", ")))
 	}
-	if a := r.noisiest(); a != "" {
+	pooled := slices.ContainsFunc(r.Arms, func(a Arm) bool { return a.Difference != nil && a.Difference.BitsPerByte.Method == Pooled })
+	if a := r.noisiest(); a != "" && pooled {
 		r.Notes = append(r.Notes, fmt.Sprintf("%s is much noisier than the rest and widens every pooled interval; leave it out with --arms", a))
 	}
 	if r.Noise.Degrees > 0 && r.Noise.SD == 0 {

@@ -180,6 +180,13 @@ func TestWhatIsNoted(t *testing.T) {
 		change(&runs[5])
 		has(compared(t, "plain", runs...), part)
 	}
+	var paired []results.Run // whose intervals no other arm widens
+	for seed := range int64(3) {
+		paired = append(paired, made("plain", seed, 0.9+1e-5*float64(seed)), made("x", seed, 0.8+1e-5*float64(seed*seed)), made("wild", seed, 0.7+0.2*float64(seed)))
+	}
+	if r := compared(t, "plain", paired...); len(r.Notes) != 0 || r.noisiest() != "wild" {
+		t.Errorf("%q, noisiest %q", r.Notes, r.noisiest())
+	}
 	lost := made("variant-02-of-many", 3, 0)
 	lost.Quality, lost.Failure = results.Quality{}, "the loss is\nnot finite"
 	has(compared(t, "plain", append(quiet, lost)...), "variant-02-of-many (seed 3) failed and is in no mean: the loss is?not finite")
