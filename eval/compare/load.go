@@ -95,7 +95,8 @@ func gather(runs, failed []results.Run) *Set {
 	s := &Set{}
 	type key struct {
 		identity
-		seed int64
+		seed    int64
+		heldOut string // a score on other stories replaces none: it is refused beside it
 	}
 	latest := map[key]results.Run{}
 	for _, r := range runs {
@@ -103,7 +104,7 @@ func gather(runs, failed []results.Run) *Set {
 			s.note("%s (seed %d) has no score and is left out", clean(r.Arm), r.Seed)
 			continue
 		}
-		k := key{identify(r), r.Seed}
+		k := key{identify(r), r.Seed, fmt.Sprint(r.HeldOut.SHA256, r.HeldOut.Bytes, r.HeldOut.Stories)}
 		if old, ok := latest[k]; ok && (old.ModelSHA256 != r.ModelSHA256 || old.Quality != r.Quality) {
 			s.note("%s (seed %d) is there more than once with other scores; the last counts", clean(r.Arm), r.Seed)
 		}
@@ -121,7 +122,9 @@ func gather(runs, failed []results.Run) *Set {
 		byIdentity[k.identity] = append(byIdentity[k.identity], r)
 	}
 	for _, group := range byIdentity {
-		slices.SortFunc(group, func(a, b results.Run) int { return cmp.Compare(a.Seed, b.Seed) })
+		slices.SortFunc(group, func(a, b results.Run) int {
+			return cmp.Or(cmp.Compare(a.Seed, b.Seed), strings.Compare(a.HeldOut.SHA256, b.HeldOut.SHA256))
+		})
 		s.Groups = append(s.Groups, Group{Name: clean(group[0].Arm), Runs: group})
 	}
 	slices.SortFunc(s.Groups, func(a, b Group) int { // before names are made: a map has no order

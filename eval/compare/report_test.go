@@ -366,6 +366,13 @@ func TestRefusals(t *testing.T) {
 	good := write(t, study()...)
 	other := made("other", 1, 0.9)
 	other.HeldOut.SHA256 = "another"
+	again := made("plain", 1, 1.000) // the same run on other stories does not take the place of its score
+	again.HeldOut.SHA256 = "another"
+	var anew []results.Run
+	for _, r := range study() {
+		r.HeldOut.Bytes++
+		anew = append(anew, r)
+	}
 	failed := made("plain", 1, 0.9)
 	failed.Quality = results.Quality{}
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
@@ -386,6 +393,8 @@ func TestRefusals(t *testing.T) {
 		{"no such file", false, []string{"nothing-here.jsonl"}},
 		{"broken.jsonl:1: not a line of results", false, []string{broken}},
 		{"such scores do not compare", false, []string{good, write(t, other)}},
+		{"such scores do not compare", false, []string{good, write(t, again)}},
+		{"such scores do not compare", false, []string{good, write(t, anew...), "--baseline", "plain"}},
 		{"no run with a score", false, []string{write(t)}},
 		{"no run with a score", false, []string{write(t, failed)}},
 		{"bits_per_byte is -1", false, []string{change(func(r *results.Run) { r.Quality.BitsPerByte = -1 })}},
