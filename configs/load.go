@@ -130,7 +130,7 @@ func readFile(path string) ([]byte, error) {
 	case errors.Is(err, regular.ErrKind):
 		return nil, &Error{Source: path, Problem: "is not a regular file; name a .yaml file"}
 	case errors.Is(err, regular.ErrTooLarge):
-		return nil, tooLarge(position{source: path})
+		return nil, modelFile.tooLarge(position{source: path})
 	case err != nil:
 		return nil, fmt.Errorf("model file: %w", err)
 	}
@@ -139,12 +139,17 @@ func readFile(path string) ([]byte, error) {
 
 // resolve lays defaults, inherited files, the file and the overrides over one another, and checks the result.
 func resolve(src source, sets []string) (*Config, error) {
+	return resolveOver(src, len(sets), func(i int) (*node, error) { return parseSet(sets[i], i+1) })
+}
+
+// resolveOver is resolve with n overrides, of which over gives the i-th with positions of rank i+1.
+func resolveOver(src source, n int, over func(i int) (*node, error)) (*Config, error) {
 	tree, err := layers(src, nil)
 	if err != nil {
 		return nil, err
 	}
-	for i, set := range sets {
-		over, err := parseSet(set, i+1)
+	for i := range n {
+		over, err := over(i)
 		if err != nil {
 			return nil, err
 		}

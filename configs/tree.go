@@ -21,11 +21,21 @@ const (
 	maxNested = 8
 )
 
-// node is a mapping (entries, in the order of the file) or a scalar (text).
+// dialect is the part of YAML that a kind of file may use.
+type dialect struct {
+	file  string // what messages call such a file
+	lists bool
+}
+
+var modelFile = dialect{file: "model file"}
+
+// node is a mapping (entries, in the order of the file), a list (items) or a scalar (text).
 type node struct {
 	at      position
 	mapping bool
 	entries []entry
+	list    bool // only in dialects with lists
+	items   []*node
 	text    string
 	quoted  bool // written in quotes, so text and never a number
 	null    bool
@@ -74,10 +84,14 @@ func (n *node) merge(over *node) {
 	}
 }
 
-// parseTree reads YAML text into a tree. at gives the source and the rank for positions. The text of a --set argument
+// parseTree reads the YAML text of a model file, or a value of one, into a tree. at gives the source and the rank for positions. The text of a --set argument
 // is the value of key and its positions keep line 0; a file has no key.
 func parseTree(at position, src []byte, key string) (root *node, err error) {
-	text, err := cleanText(at, src)
+	return modelFile.parse(at, src, key)
+}
+
+func (d dialect) parse(at position, src []byte, key string) (root *node, err error) {
+	text, err := d.cleanText(at, src)
 	if err != nil {
 		return nil, err
 	}
@@ -100,15 +114,20 @@ func parseTree(at position, src []byte, key string) (root *node, err error) {
 		refuse := ""
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
-			refuse = "anchors and aliases are not part of a model file; write the value out, or use extends: other.yaml"
+			refuse = "anchors and aliases are not part of a " + d.file + "; write the value out, or use extends: other.yaml"
 		case token.TagType, token.DirectiveType:
-			refuse = "YAML tags and directives are not part of a model file; remove this"
+			refuse = "YAML tags and directives are not part of a " + d.file + "; remove this"
 		case token.SequenceStartType, token.SequenceEntryType:
-			refuse = "no key of a model file takes a list; write key: value"
+			switch {
+			case !d.lists:
+				refuse = "no key of a " + d.file + " takes a list; write key: value"
+			case t.Type == token.SequenceStartType:
+				depth++
+			}
 		case token.MappingKeyType:
-			refuse = "keys of the form '? key' are not part of a model file; write key: value"
+			refuse = "keys of the form '? key' are not part of a " + d.file + "; write key: value"
 		case token.LiteralType, token.FoldedType:
-			refuse = "text over several lines is not part of a model file; write key: value on one line"
+			refuse = "text over several lines is not part of a " + d.file + "; write key: value on one line"
 		case token.InvalidType:
 			refuse = "not valid YAML: " + t.Error
 		case token.StringType:
@@ -125,11 +144,12 @@ func parseTree(at position, src []byte, key string) (root *node, err error) {
 				refuse = "a colon without a key; write key: value on one line"
 			}
 		case token.MappingStartType:
-			if depth++; depth > maxNested {
-				refuse = fmt.Sprintf("more than %d nested braces; a model file nests three at most", maxNested)
-			}
-		case token.MappingEndType:
+			depth++
+		case token.MappingEndType, token.SequenceEndType:
 			depth--
+		}
+		if depth > maxNested {
+			refuse = fmt.Sprintf("more than %d nested braces; a %s nests fewer", maxNested, d.file)
 		}
 		if refuse != "" {
 			return nil, place(t).errorf("", "%s", refuse)
@@ -149,14 +169,14 @@ func parseTree(at position, src []byte, key string) (root *node, err error) {
 			continue
 		}
 		if body != nil {
-			return nil, place(doc.Body.GetToken()).errorf("", "a second YAML document; a model file holds one")
+			return nil, place(doc.Body.GetToken()).errorf("", "a second YAML document; a %s holds one", d.file)
 		}
 		body = doc.Body
 	}
 	if body == nil {
 		return &node{at: at, null: true}, nil
 	}
-	return convert(body, place, key, 0)
+	return (&converter{d, place}).convert(body, key, 0)
 }
 
 // continuation says where a plain value goes on after its first line: how many lines further down, and in which column.
@@ -177,15 +197,15 @@ func isPlain(t *token.Token) bool {
 	return t.Type != token.SingleQuoteType && t.Type != token.DoubleQuoteType
 }
 
-func tooLarge(at position) *Error {
-	return at.errorf("", "larger than %d KiB, so not a model file; check the path", maxBytes>>10)
+func (d dialect) tooLarge(at position) *Error {
+	return at.errorf("", "larger than %d KiB, so not a %s; check the path", maxBytes>>10, d.file)
 }
 
 // cleanText checks that src is text that YAML could be in, and gives it with line ends as \n and without a
 // byte-order mark.
-func cleanText(at position, src []byte) (string, error) {
+func (d dialect) cleanText(at position, src []byte) (string, error) {
 	if len(src) > maxBytes {
-		return "", tooLarge(at)
+		return "", d.tooLarge(at)
 	}
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
 	src = bytes.ReplaceAll(src, []byte("\r\n"), []byte("\n"))
@@ -209,20 +229,28 @@ func cleanText(at position, src []byte) (string, error) {
 	return string(src), nil
 }
 
-// convert turns the parser's nodes into ours. key is the dotted key so far, for messages.
-func convert(n ast.Node, place func(*token.Token) position, key string, depth int) (*node, error) {
-	at := place(n.GetToken())
+// converter turns the parser's nodes into ours.
+type converter struct {
+	dialect
+	place func(*token.Token) position
+}
+
+// convert converts a node. key is the dotted key so far, for messages.
+func (c *converter) convert(n ast.Node, key string, depth int) (*node, error) {
+	at := c.place(n.GetToken())
 	if depth > maxNested {
-		return nil, at.errorf(key, "nested deeper than a model file goes")
+		return nil, at.errorf(key, "nested deeper than a %s goes", c.file)
 	}
 	switch v := n.(type) {
 	case *ast.MappingNode:
 		if v.Start != nil && v.IsFlowStyle {
-			at = place(v.Start)
+			at = c.place(v.Start)
 		}
-		return convertMapping(v.Values, at, place, key, depth)
+		return c.convertMapping(v.Values, at, key, depth)
 	case *ast.MappingValueNode:
-		return convertMapping([]*ast.MappingValueNode{v}, at, place, key, depth)
+		return c.convertMapping([]*ast.MappingValueNode{v}, at, key, depth)
+	case *ast.SequenceNode: // only where the dialect lets its tokens through
+		return c.convertList(v, at, key, depth)
 	case *ast.NullNode:
 		return &node{at: at, null: true}, nil
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
@@ -230,15 +258,31 @@ func convert(n ast.Node, place func(*token.Token) position, key string, depth in
 		quoted := t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
 		return &node{at: at, text: t.Value, quoted: quoted}, nil
 	}
-	return nil, at.errorf(key, "this form of YAML is not part of a model file; write key: value")
+	return nil, at.errorf(key, "this form of YAML is not part of a %s; write key: value", c.file)
 }
 
-func convertMapping(values []*ast.MappingValueNode, at position, place func(*token.Token) position, key string, depth int) (*node, error) {
+func (c *converter) convertList(l *ast.SequenceNode, at position, key string, depth int) (*node, error) {
+	out := &node{at: at, list: true}
+	for i, v := range l.Values {
+		item := fmt.Sprintf("%s[%d]", key, i)
+		if v == nil {
+			return nil, at.errorf(item, "has no value; give one or remove it")
+		}
+		n, err := c.convert(v, item, depth+1)
+		if err != nil {
+			return nil, err
+		}
+		out.items = append(out.items, n)
+	}
+	return out, nil
+}
+
+func (c *converter) convertMapping(values []*ast.MappingValueNode, at position, key string, depth int) (*node, error) {
 	m := &node{at: at, mapping: true}
 	first := map[string]position{}
 	for _, v := range values {
 		t := v.Key.GetToken()
-		p := place(t)
+		p := c.place(t)
 		if t == nil || v.Key.Type() == ast.NullType {
 			return nil, p.errorf(key, "a value without a key")
 		}
@@ -254,7 +298,7 @@ func convertMapping(values []*ast.MappingValueNode, at position, place func(*tok
 		if v.Value == nil {
 			return nil, p.errorf(full, "has no value; give one or remove the key")
 		}
-		value, err := convert(v.Value, place, full, depth+1)
+		value, err := c.convert(v.Value, full, depth+1)
 		if err != nil {
 			return nil, err
 		}

@@ -49,6 +49,12 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 	return weights + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
 }
 
+// Memory is about how many bytes training takes with that many workers.
+func Memory(cfg *configs.Config, workers int) float64 { return predictMemory(cfg, workers) }
+
+// FreeMemory is how many bytes this process may still take; 0: that is not known.
+func FreeMemory() float64 { return freeMemory().bytes }
+
 // CheckMemory refuses a training that needs more memory than this process may still take.
 func CheckMemory(cfg *configs.Config, workers int) error {
 	return checkMemory(cfg, workers, freeMemory())

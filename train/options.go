@@ -7,14 +7,16 @@ import (
 	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/usage"
 )
 
 // Options is what a person asks of `chiplm train`. Empty fields mean the default, or on resume what the run was
 // started with.
 type Options struct {
-	Config    string   // a model file, or the name of a built-in one
-	Sets      []string // key=value overrides
+	Config    string          // a model file, or the name of a built-in one
+	Sets      []string        // key=value overrides
+	Model     *configs.Config // in place of Config and Sets: settings that are resolved already; they are not changed
 	Corpus    string
 	Valid     string
 	Tokenizer string // a tokenizer.json
@@ -42,6 +44,18 @@ func Workers(asked, microBatches int) (int, error) {
 		asked = runtime.NumCPU()
 	}
 	return min(asked, microBatches), nil
+}
+
+// model gives the settings asked for; name is used where no model file is named.
+func (o Options) model(name string) (*configs.Config, error) {
+	if o.Model != nil {
+		own := *o.Model
+		return &own, own.Validate()
+	}
+	if o.Config != "" {
+		name = o.Config
+	}
+	return configs.Load(name, o.Sets...)
 }
 
 // resumeDir finds the folder of the run to resume. Whether its checkpoints can be read is for loading to say: a run that

@@ -10,15 +10,16 @@ import (
 	"golang.org/x/term"
 )
 
-// reporter tells a person how training goes.
-type reporter interface {
+// Reporter tells a person how training goes.
+type Reporter interface {
+	// Step is told of every step: its loss and speed are running means, left is what the other steps will take.
 	Step(e Event, bpb, tokensPerSecond float64, left time.Duration)
 	Note(format string, args ...any) // a line of its own
 	Finish()
 }
 
 // newReporter makes a progress bar on a terminal, keyed lines elsewhere, and nothing when quiet.
-func newReporter(w io.Writer, quiet bool) reporter {
+func newReporter(w io.Writer, quiet bool) Reporter {
 	if quiet {
 		return silence{}
 	}

@@ -55,8 +55,8 @@ func (s *session) resume(ctx context.Context, o Options, say note) (err error) {
 
 func (s *session) resumeConfig(o Options, changed *changes) (err error) {
 	old := s.from.Config
-	if o.Config != "" {
-		s.cfg, err = configs.Load(o.Config, o.Sets...)
+	if o.Config != "" || o.Model != nil {
+		s.cfg, err = o.model("")
 	} else {
 		var text []byte
 		if text, err = old.YAML(); err != nil {

@@ -42,8 +42,13 @@ type Summary struct {
 // Run trains a model: a new run, or one to go on with. Notes and progress go to log. When ctx ends it saves a checkpoint
 // and returns an [*Interrupted].
 func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, error) {
+	return RunWith(ctx, o, newReporter(log, quiet))
+}
+
+// RunWith is [Run] with a reporter of the caller's own, which it calls from one goroutine. Several runs of different
+// folders may be under way at the same time.
+func RunWith(ctx context.Context, o Options, rep Reporter) (*Summary, error) {
 	clock := newClock()
-	rep := newReporter(log, quiet)
 	s, err := openSession(ctx, o, clock, rep.Note)
 	if err != nil {
 		return nil, err
@@ -99,7 +104,7 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, r.interrupted(ctx, ctx.Err())
-	case errors.Is(err, errNotFinite), errors.Is(err, errWeightNotFinite):
+	case Diverged(err):
 		return nil, fmt.Errorf("%w. Training stopped; nothing of this was saved, and the last good checkpoint is %s. "+
 			"Try a lower train.lr or train.clip in a new run", err, save.dir)
 	case err != nil:
@@ -108,13 +113,19 @@ func Run(ctx context.Context, o Options, log io.Writer, quiet bool) (*Summary, e
 	return r.summary()
 }
 
+// Diverged says whether a run ended because a loss, a gradient or a weight was no longer finite. Another try would end the
+// same way.
+func Diverged(err error) bool {
+	return errors.Is(err, errNotFinite) || errors.Is(err, errWeightNotFinite)
+}
+
 // runner holds what the hooks of a run share.
 type runner struct {
 	session *session
 	trainer *Trainer
 	build   Builder
 	save    *saver
-	rep     reporter
+	rep     Reporter
 	clock   *clock
 
 	metrics   *Metrics

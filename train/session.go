@@ -67,11 +67,7 @@ func (s *session) close() {
 
 // fresh makes a new run ready.
 func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
-	name := o.Config
-	if name == "" {
-		name = DefaultConfig
-	}
-	if s.cfg, err = configs.Load(name, o.Sets...); err != nil {
+	if s.cfg, err = o.model(DefaultConfig); err != nil {
 		return err
 	}
 	if o.Name != "" { // images and scores of a run carry its name
@@ -94,7 +90,7 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if corpus == "" {
 		corpus = DefaultCorpus
 	}
-	if s.corpus, s.heldOut, err = openCorpora(ctx, corpus, o.Valid); err != nil {
+	if s.corpus, s.heldOut, err = OpenCorpora(ctx, corpus, o.Valid); err != nil {
 		return err
 	}
 	s.clock.charge(opening)
@@ -149,8 +145,9 @@ func refuseExisting(dir string) error {
 		resumeCommand(dir))
 }
 
-// openCorpora opens what to train on and what to hold out.
-func openCorpora(ctx context.Context, corpus, valid string) (train, heldOut data.Corpus, err error) {
+// OpenCorpora opens what to train on and what to hold out, as a new run does. An empty valid is the file beside the
+// corpus, or a part of it.
+func OpenCorpora(ctx context.Context, corpus, valid string) (train, heldOut data.Corpus, err error) {
 	whole, err := data.OpenContext(ctx, corpus)
 	if err != nil {
 		return nil, nil, err
