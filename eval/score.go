@@ -10,6 +10,9 @@ import (
 	"github.com/chiplm/chiplm/data/windows"
 )
 
+// ErrNotFinite occurs when a score is NaN or infinite.
+var ErrNotFinite = errors.New("the score is not finite; the weights of this model are damaged or it diverged in training")
+
 // A scorer gives the nats of every target of a window. It is used by one goroutine.
 type scorer interface {
 	score(inputs, targets []int32, nats []float64) error
@@ -96,7 +99,7 @@ func priceStory(s scorer, story []byte, tok *bpe.Tokenizer, contextLength int) (
 		return nil
 	})
 	if err == nil && (math.IsNaN(p.text+p.end) || math.IsInf(p.text+p.end, 0)) {
-		err = errors.New("the score is not finite; the weights of this model are damaged or it diverged in training")
+		err = ErrNotFinite
 	}
 	return p, err
 }

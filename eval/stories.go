@@ -38,6 +38,16 @@ func (s *Stories) add(story []byte) {
 // done fills in the hash of all stories that were added.
 func (s *Stories) done() { s.SHA256 = hex.EncodeToString(s.hash.Sum(nil)) }
 
+// first is the first n of the stories, or all when there are fewer.
+func (s *Stories) first(n int) *Stories {
+	some := &Stories{Path: s.Path, hash: sha256.New(), texts: s.texts[:min(n, len(s.texts))]}
+	for _, story := range some.texts {
+		some.add(story)
+	}
+	some.done()
+	return some
+}
+
 // ReadStories reads the first n stories of a corpus, or all if n is 0 or there are fewer.
 func ReadStories(ctx context.Context, corpus data.Corpus, n int) (*Stories, error) {
 	s := newStories(corpus)
