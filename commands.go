@@ -17,6 +17,7 @@ import (
 	"github.com/chiplm/chiplm/firmware/host/flash"
 	"github.com/chiplm/chiplm/train"
 	"github.com/chiplm/chiplm/train/bench"
+	"github.com/chiplm/chiplm/train/sweep"
 )
 
 // commands are the subcommands, in the order of the road from text to chip.
@@ -29,6 +30,7 @@ func commands() []*cobra.Command {
 		text,
 		bpe.Command(func(path string) (bpe.Corpus, error) { return data.Open(path) }),
 		train.Command(),
+		sweep.Command(),
 		checkpoints.Command(),
 		eval.Command(),
 		eval.VerifyCommand(),

@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -252,4 +253,12 @@ func oneOf(key, value string, known ...string) *fault {
 		hint = "; did you mean " + near + "?"
 	}
 	return bad("want "+strings.Join(known, " or ")+", have "+quote(value)+hint, key)
+}
+
+// CheckName refuses what cannot name a run and its folder.
+func CheckName(name string) error {
+	if f := (&Config{Name: name}).checkName(); f != nil {
+		return errors.New(f.problem)
+	}
+	return nil
 }

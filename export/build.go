@@ -55,10 +55,7 @@ func BuildImage(ctx context.Context, ck *checkpoints.Checkpoint, opt Options) (*
 		return nil, err
 	}
 	b.PostTraining, b.Notes = trainedOtherwise(ck, b.Config)
-	if b.Config.NgramRows > 0 {
-		return nil, fmt.Errorf("ngram_rows is %d: a model with a bigram table cannot be exported yet; train it with ngram_rows=0", b.Config.NgramRows)
-	}
-	if err := exportable(b.Config); err != nil {
+	if err := Exportable(b.Config); err != nil {
 		return nil, err
 	}
 	if b.Tokenizer, err = tokenizerOf(ck); err != nil {
@@ -150,8 +147,11 @@ func tokenizerOf(ck *checkpoints.Checkpoint) (*bpe.Tokenizer, error) {
 	return tok, nil
 }
 
-// exportable refuses what an image cannot hold.
-func exportable(c *configs.Config) error {
+// Exportable refuses what no image can hold. The error wraps [ErrNotQuantised] where that is the reason.
+func Exportable(c *configs.Config) error {
+	if c.NgramRows > 0 {
+		return fmt.Errorf("ngram_rows is %d: a model with a bigram table cannot be exported yet; train it with ngram_rows=0", c.NgramRows)
+	}
 	if c.Quant.Activations.Bits != 8 {
 		return fmt.Errorf("%w: quant.activations.bits is %d, the engine computes with 8: export with --bits 4 to quantise after training, or train with 8",
 			ErrNotQuantised, c.Quant.Activations.Bits)

@@ -48,10 +48,10 @@ type worker struct {
 // errNotFinite is wrapped by every error that says a loss or a gradient is NaN or infinite.
 var errNotFinite = errors.New("not finite")
 
-// spareProcessors lets Go's scheduler have more processors than there are workers, unless the environment says how many.
+// SpareProcessors lets Go's scheduler have more processors than there are workers, unless the environment says how many.
 // A worker is in C nearly all the time. When none of the scheduler's processors is idle, it takes those of the workers
 // away after 20 microseconds in C, looks for other work, and wakes up again and again; that costs a few percent.
-func spareProcessors(workers int) {
+func SpareProcessors(workers int) {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(max(runtime.GOMAXPROCS(0), 3*workers))
 	}
@@ -59,7 +59,7 @@ func spareProcessors(workers int) {
 
 // newTeam makes a team that has no graphs yet.
 func newTeam(workers int, sequences Sequences, batch, context, micro int, params []*Parameter) *Team {
-	spareProcessors(workers)
+	SpareProcessors(workers)
 	batchScheduling()
 	t := &Team{sequences: sequences, batch: batch, context: context, micro: micro, sum: newGradientSum(params),
 		losses: make([]float64, micro), aux: make([]float64, micro)}
