@@ -35,14 +35,14 @@ of results, which chiplm compare renders. FILE is YAML:
   seeds: [1, 2]                    # of every arm
   config: combo.yaml               # the model file of arms that name none
   set: {train.tokens: 1000000}     # for all arms: keys of the model file, as train --set takes them
-  baseline: combo                  # the arm that the others are measured against; default: the first
+  baseline: combo                  # the arm that the others are compared with; default: the first
   arms:
     combo: {}
     plain: {config: plain.yaml, set: {d_ff: 384}}
 
 Everything is kept in the folder NAME of --out: results.jsonl, the runs, as train makes them, and
-a tokenizer for each size of vocabulary. A sweep that was stopped, by Ctrl-C, kill -9 or a power cut,
-goes on with the same command: runs that are done are not repeated, half-trained ones are resumed.
+a tokenizer for each size of vocabulary. A sweep that was stopped, by Ctrl-C, kill -9 or a power
+cut, goes on with the same command: runs that are done are not repeated, half-trained ones resumed.
 Arms and seeds may be added to FILE later. An arm whose settings have changed under its name is
 refused, and so are other held-out stories: their scores would not compare.
 
