@@ -26,10 +26,14 @@ type Scored struct {
 // ScoreCheckpoint scores a checkpoint, or the newest of a run, as `chiplm eval bpb` does, and counts what is read on the
 // first stories, as many as counted says. The scores do not depend on workers.
 func ScoreCheckpoint(ctx context.Context, path string, stories *Stories, workers, counted int) (*Scored, error) {
-	s, err := openCheckpoint(ctx, path, io.Discard, export.Options{})
-	if errors.Is(err, export.ErrNotQuantised) {
-		return scoreByGraph(ctx, path, stories, workers)
+	ck, err := checkpoints.LoadModel(path)
+	if err != nil {
+		return nil, err
 	}
+	if export.Exportable(ck.Config) != nil {
+		return scoreByGraph(ctx, ck, stories, workers)
+	}
+	s, err := openCheckpoint(ctx, ck.Dir, io.Discard, export.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -66,11 +70,7 @@ func (o *Scored) count(ctx context.Context, s *subject, some *Stories, workers i
 }
 
 // scoreByGraph scores a model that has no image.
-func scoreByGraph(ctx context.Context, path string, stories *Stories, workers int) (*Scored, error) {
-	ck, err := checkpoints.LoadModel(path)
-	if err != nil {
-		return nil, err
-	}
+func scoreByGraph(ctx context.Context, ck *checkpoints.Checkpoint, stories *Stories, workers int) (*Scored, error) {
 	tok, err := bpe.Parse(ck.Tokenizer)
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer of %s: %w", ck.Dir, err)

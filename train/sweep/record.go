@@ -136,7 +136,7 @@ func predict(ctx context.Context, dir string, chip *targets.Target) (float64, er
 			return report.Cost.PerSec, nil
 		}
 	}
-	if errors.Is(err, placement.ErrFit) || errors.Is(err, export.ErrNotQuantised) {
+	if errors.Is(err, placement.ErrFit) {
 		return 0, nil
 	}
 	return 0, err
