@@ -13,7 +13,8 @@ import (
 // small part of YAML, and lists; its errors are of type [*Error] and tell where in the file the value is.
 type Value struct {
 	n    *node
-	key  string   // dotted
+	key  string   // dotted, for messages
+	own  string   // the last part of key, whole; it may have dots of its own
 	name position // of the key
 }
 
@@ -53,7 +54,7 @@ func (v *Value) NameErrorf(format string, args ...any) *Error {
 func (v *Value) Wrap(err error) error { return v.n.at.wrap(v.key, err) }
 
 // Name is the value's own key, without those of the sections around it.
-func (v *Value) Name() string { return v.key[strings.LastIndexByte(v.key, '.')+1:] }
+func (v *Value) Name() string { return v.own }
 
 // Keys gives the values of a mapping in the order of the file. With known keys, it refuses others and names the nearest.
 func (v *Value) Keys(known ...string) ([]*Value, error) {
@@ -69,7 +70,7 @@ func (v *Value) Keys(known ...string) ([]*Value, error) {
 	}
 	var all []*Value
 	for _, e := range v.n.entries {
-		value := &Value{n: e.value, key: join(v.key, e.key), name: e.at}
+		value := &Value{n: e.value, key: join(v.key, e.key), own: e.key, name: e.at}
 		if len(known) > 0 && !slices.Contains(known, e.key) {
 			if near := Nearest(e.key, known); near != "" {
 				return nil, value.NameErrorf("unknown key; did you mean %s?", join(v.key, near))
@@ -88,7 +89,7 @@ func (v *Value) Items() ([]*Value, error) {
 	}
 	var all []*Value
 	for _, n := range v.n.items {
-		all = append(all, &Value{n: n, key: v.key, name: v.name})
+		all = append(all, &Value{n: n, key: v.key, own: v.own, name: v.name})
 	}
 	return all, nil
 }
