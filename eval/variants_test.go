@@ -11,13 +11,17 @@ import (
 )
 
 // randomText is a text of ids without meaning: what is learned does not matter here.
-type randomText struct{ vocab int32 }
+type randomText struct{ vocab, context int }
 
-func (r randomText) Sequence(n int64, ids, targets []int32) {
+func (r randomText) Batch(n int64, ids, targets []int32, lengths []int) []int {
 	rng := rand.New(rand.NewPCG(uint64(n), 5))
 	for i := range ids {
-		ids[i], targets[i] = rng.Int32N(r.vocab), rng.Int32N(r.vocab)
+		ids[i], targets[i] = rng.Int32N(int32(r.vocab)), rng.Int32N(int32(r.vocab))
 	}
+	for range len(ids) / r.context {
+		lengths = append(lengths, r.context)
+	}
+	return lengths
 }
 
 // small cuts a model file down, and leaves its structure as it is.
@@ -36,7 +40,7 @@ func agrees(t *testing.T, file string, sets ...string) {
 		t.Fatal(err)
 	}
 	dir, _ := tinyRunOf(t, string(text), func(w *arch.Weights) {
-		tr, err := train.NewTrainer(c, w.Data, train.ArchBuilder(c, w), randomText{int32(c.VocabSize)}, 1)
+		tr, err := train.NewTrainer(c, w.Data, train.ArchBuilder(c, w), randomText{c.VocabSize, c.ContextLength}, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
