@@ -54,6 +54,7 @@ func TestLimitsAreWithinTheEngines(t *testing.T) {
 		{"d_ff", MaxWidth, columns, func(c *Config, n int) { c.DFF = n }},
 		{"context_length", MaxWidth, columns, func(c *Config, n int) { c.ContextLength = n }},
 		{"ple_dim", MaxPLEDim, columns, func(c *Config, n int) { c.PLEDim = n }},
+		{"ngram_rows", MaxNgramRows, inEngine(t, "image.h", `CHIPLM_MAX_NGRAM_ROWS = (\d+)`), func(c *Config, n int) { c.NgramRows = n }},
 		{"experts", MaxExperts, experts, func(c *Config, n int) { c.Experts = n }},
 	} {
 		if limit.most > limit.engine {

@@ -20,6 +20,12 @@ const (
 	ClassRouter     TensorClass = "router"
 )
 
+// Table says whether a token reads single rows of the tensors of a class, those of its id; a tied embedding is read whole
+// as well, as the head.
+func (c TensorClass) Table() bool {
+	return c == ClassEmbedding || c == ClassPLETable || c == ClassNgramTable
+}
+
 // Tensor is one parameter of a model: its name, shape [rows, columns] (or [columns] for a norm) and quantisation.
 type Tensor struct {
 	Name  string

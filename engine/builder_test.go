@@ -249,7 +249,8 @@ func (m *testModel) image(tb testing.TB, prompt []int32) *testImage {
 	} else {
 		modl = le.AppendUint32(modl, 0)
 	}
-	modl = append(modl, make([]byte, 60)...)
+	modl = le.AppendUint32(modl, uint32(cfg.NgramRows))
+	modl = append(modl, make([]byte, 56)...)
 
 	// DATA, in an order other than the table's, and the table
 	tensors := append(m.tensors[:len(m.tensors):len(m.tensors)], m.headTensors()...)
@@ -387,10 +388,10 @@ func (im *testImage) listFields() {
 			add(fmt.Sprintf("section %d field %d", i, j), 64+32*i+[]int{0, 4, 8, 16, 24}[j], size)
 		}
 	}
-	for _, i := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 32, 33, 47} {
+	for _, i := range []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 32, 33, 34, 47} {
 		add(fmt.Sprintf("MODL word %d", i), im.sections["MODL"][0]+4*i, 4)
 	}
-	for _, name := range []string{"token_embedding", "ple_projection_norm", "layers.0.qkv", "layers.1.router",
+	for _, name := range []string{"token_embedding", "ngram_table", "ple_projection_norm", "layers.0.qkv", "layers.1.router",
 		"layers.1.down", "output_norm", "head", "head_rotation", "head_bounds", "head_blocks.0", "head_order"} {
 		at, ok := im.tensors[name]
 		if !ok {

@@ -122,6 +122,7 @@ typedef struct chiplm_model {
     uint32_t tied;    /* 1: the head is the token embedding */
     uint32_t qk_norm; /* 1: queries and keys are normalised per head */
     uint32_t clusters; /* of the head's rows; 0: it can be read in full only */
+    uint32_t ngram_rows; /* of the hashed bigram table; 0: none */
     float norm_eps;
     float score_scale; /* c of the attention scores */
     float ple_scale;   /* c_e */
@@ -364,7 +365,8 @@ typedef struct chiplm_step {
 } chiplm_step;
 
 /* Has every step of later calls shown to tracer; null ends it. Steps of a block come step by step, position by position.
- * In the order of the forward pass: "token_embedding" (x), "ple_projection" (the product), "mix" (the per-layer inputs);
+ * In the order of the forward pass: "token_embedding" (x, the
+ * row of the bigram table included), "ple_projection" (the product), "mix" (the per-layer inputs);
  * in each layer "qkv", "attention" (all heads), "attention_output", "router", "gate", "ffn" (the gated neurons, d_ff
  * values), "down", "ple_gate", "ple_mix" (gelu(gate) * e), "ple_output", and "x", the stream after the layer; then
  * "output_norm" where logits or best tokens are asked for, and "head" where all logits are. Products are shown as they

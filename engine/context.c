@@ -139,6 +139,7 @@ static void name_tensors(chiplm *lm) {
             [CHIPLM_PLE_OUTPUT] = &layer->ple_output,
             [CHIPLM_PLE_NORM] = &layer->ple_norm,
             [CHIPLM_TOKEN_EMBEDDING] = &lm->embedding,
+            [CHIPLM_NGRAM_TABLE] = &lm->ngram_table,
             [CHIPLM_PLE_PROJECTION] = &lm->ple_projection,
             [CHIPLM_PLE_PROJECTION_NORM] = &lm->ple_projection_norm,
             [CHIPLM_PLE_TABLE] = &lm->ple_table,

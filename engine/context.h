@@ -16,6 +16,7 @@ struct chiplm {
     chiplm_fault fault;
     uint32_t batch;
     uint32_t position; /* of the next token */
+    uint32_t last;     /* the id before it, at positions above 0 */
     bool dense;
     const chiplm_kernels *kernels;
     chiplm_team team;
@@ -27,7 +28,7 @@ struct chiplm {
 
     chiplm_tensor *tensors; /* image.model.n_tensors */
     chiplm_layer *layers;   /* image.model.n_layers */
-    const chiplm_tensor *embedding, *ple_projection, *ple_projection_norm, *ple_table, *output_norm, *head;
+    const chiplm_tensor *embedding, *ngram_table, *ple_projection, *ple_projection_norm, *ple_table, *output_norm, *head;
     const chiplm_tensor *head_rotation, *head_bounds, *head_blocks[2], *head_order; /* null without clusters */
 
     /* A block is up to batch positions. Buffers hold one row per position of it. */

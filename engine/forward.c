@@ -51,6 +51,7 @@ static chiplm_status feed(chiplm *lm, const int32_t *ids, size_t n, const wanted
         return status;
     }
     const uint32_t start = lm->position;
+    const uint32_t last = lm->last;
     float *logits = want->logits;
     for (size_t done = 0; done < n;) {
         const uint32_t block = n - done < lm->batch ? (uint32_t)(n - done) : lm->batch;
@@ -61,10 +62,12 @@ static chiplm_status feed(chiplm *lm, const int32_t *ids, size_t n, const wanted
         if (status != CHIPLM_OK) {
             const uint32_t at = lm->position;
             lm->position = start;
+            lm->last = last;
             return chiplm_fail(&lm->fault, status, "positions from", at, 0);
         }
         lm->position += block;
         done += block;
+        lm->last = (uint32_t)ids[done - 1];
         if (want->kind == ALL) {
             logits += (size_t)block * lm->image.model.vocab_size;
         }

@@ -37,8 +37,12 @@ func testConfigs() map[string]configs.Config {
 		"neurons in a row": quant(shape(50, 72, 2, 2, 200, 24, 0, 0), 4, 0, configs.ScaleF32),
 		"least":            shape(1, 2, 1, 1, 1, 1, 1, 2),
 		"sharp":            with(shape(40, 64, 2, 2, 64, 70, 16, 0), func(c *configs.Config) { c.QKNorm, c.AttentionScale = true, 6.5 }),
-		"context 1":        shape(9, 10, 1, 1, 3, 1, 0, 0),
-		"wide heads":       shape(40, 256, 1, 2, 32, 70, 0, 0),
+		"bigrams":          with(shape(97, 64, 2, 2, 80, 40, 16, 0), func(c *configs.Config) { c.QKNorm, c.NgramRows = true, 61 }),
+		"bigrams of 2 bits": with(class(quant(shape(40, 40, 1, 2, 48, 30, 0, 0), 8, 0, configs.ScaleF16), configs.ClassNgramTable, 2, 32),
+			func(c *configs.Config) { c.TieEmbeddings, c.NgramRows = false, 1000 }),
+		"one row of bigrams": with(shape(9, 10, 1, 1, 3, 5, 0, 0), func(c *configs.Config) { c.NgramRows = 1 }),
+		"context 1":          shape(9, 10, 1, 1, 3, 1, 0, 0),
+		"wide heads":         shape(40, 256, 1, 2, 32, 70, 0, 0),
 	}
 }
 

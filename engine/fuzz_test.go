@@ -37,6 +37,7 @@ func seedImages(tb testing.TB) map[string]*testImage {
 	add("ple", shape(16, 16, 1, 1, 12, 9, 6, 0), 2, 32, configs.ScaleF32, 0, func(c *configs.Config) { c.QKNorm = true })
 	add("groups", shape(12, 8, 1, 1, 70, 9, 0, 0), 4, 32, configs.ScaleF32, 0, swiglu)
 	add("columns", shape(12, 8, 1, 1, 70, 9, 0, 0), 2, 32, configs.ScaleF16, 0, nil)
+	add("bigrams", shape(12, 8, 1, 2, 6, 9, 3, 0), 4, 32, configs.ScaleF16, 0, func(c *configs.Config) { c.NgramRows = 11 })
 	add("wide", shape(12, 32, 1, 1, 5, 9, 0, 0), 4, 0, configs.ScaleF16, 0, nil)
 	add("wider", shape(8, 64, 1, 1, 3, 6, 0, 0), 2, 32, configs.ScaleF32, 0, nil)
 	add("layers", shape(12, 4, 2, 1, 6, 9, 13, 2), 4, 0, configs.ScaleF32, 0, swiglu)

@@ -18,6 +18,7 @@ func smallModel(tb testing.TB) *testModel {
 	cfg.Quant.Classes = map[configs.TensorClass]configs.ClassRule{configs.ClassPLETable: {Bits: &bits}}
 	cfg.TieEmbeddings = false
 	cfg.QKNorm = true
+	cfg.NgramRows = 7
 	m := newTestModel(tb, cfg, 5)
 	m.cluster(tb, 4)
 	return m
@@ -227,6 +228,10 @@ func TestEachFaultHasItsError(t *testing.T) {
 		{"merge outside", ErrTokenizer, false, word(tokn+20+4*21, 20)},
 		{"more clusters than tokens", ErrModel, false, word(modl+128, 21)},
 		{"clusters without their tensors", ErrModel, false, word(modl+128, 0)},
+		{"too many rows of bigrams", ErrModel, false, word(modl+132, 1<<24+1)},
+		{"no rows of bigrams", ErrModel, false, word(modl+132, 0)},
+		{"another number of rows of bigrams", ErrTensorShape, false, word(modl+132, 8)},
+		{"reserved word in MODL", ErrReserved, false, word(modl+136, 1)},
 		{"reserved in MODL", ErrReserved, false, word(modl+188, 1)},
 		{"scales of bytes", ErrTensorBits, false, word(im.tensors["head_blocks.0"]+64, 1)},
 		{"4-bit bytes", ErrTensorBits, false, word(im.tensors["head_order"]+56, 4)},

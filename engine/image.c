@@ -193,7 +193,11 @@ static chiplm_status check_model(chiplm_span span, chiplm_model *m, chiplm_fault
     if (m->clusters > most) {
         return chiplm_fail(fault, CHIPLM_ERR_MODEL, "MODL: clusters", m->clusters, most);
     }
-    if (!chiplm_zero(p + 132, 60)) {
+    m->ngram_rows = chiplm_get32(p + 132);
+    if (m->ngram_rows > CHIPLM_MAX_NGRAM_ROWS) {
+        return chiplm_fail(fault, CHIPLM_ERR_MODEL, "MODL: ngram_rows", m->ngram_rows, CHIPLM_MAX_NGRAM_ROWS);
+    }
+    if (!chiplm_zero(p + 136, 56)) {
         return chiplm_fail(fault, CHIPLM_ERR_RESERVED, "MODL: reserved bytes", 0, 0);
     }
     m->n_tensors = chiplm_get32(p + 60);

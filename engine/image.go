@@ -160,6 +160,7 @@ type Model struct {
 	QKNorm          bool
 	NormEps         float32
 	ScoreScale      float32 // c of the attention scores
+	NgramRows       int     // of the hashed bigram table; 0: none
 	Tensors         int
 	Clusters        int      // of the head's rows; 0: it can be read in full only
 	TokenizerSHA256 [32]byte // of the tokenizer.json the model was trained with
@@ -174,6 +175,7 @@ func (im *Image) Model() Model {
 		DFF: int(m.d_ff), ContextLength: int(m.context_length), PLEDim: int(m.ple_dim), Experts: int(m.experts),
 		Activation: Activation(m.swiglu), TieEmbeddings: m.tied != 0, QKNorm: m.qk_norm != 0,
 		NormEps: float32(m.norm_eps), ScoreScale: float32(m.score_scale), Tensors: int(m.n_tensors), Clusters: int(m.clusters),
+		NgramRows: int(m.ngram_rows),
 	}
 	for i := range out.TokenizerSHA256 {
 		out.TokenizerSHA256[i] = byte(m.tokenizer_sha256[i])

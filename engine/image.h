@@ -13,6 +13,7 @@ enum {
     CHIPLM_MAX_LAYERS = 256,
     CHIPLM_MAX_EXPERTS = 1024,
     CHIPLM_MAX_CLUSTERS = 65536,
+    CHIPLM_MAX_NGRAM_ROWS = 16777216,
 };
 
 uint16_t chiplm_get16(const uint8_t *p);
@@ -45,6 +46,7 @@ typedef enum chiplm_part {
     CHIPLM_PLE_NORM,
     CHIPLM_LAYER_PARTS, /* the number of them; what follows occurs once */
     CHIPLM_TOKEN_EMBEDDING = CHIPLM_LAYER_PARTS,
+    CHIPLM_NGRAM_TABLE,
     CHIPLM_PLE_PROJECTION,
     CHIPLM_PLE_PROJECTION_NORM,
     CHIPLM_PLE_TABLE,

@@ -60,6 +60,19 @@ static void normalise(chiplm *lm, const chiplm_tensor *norm, uint32_t first, uin
     }
 }
 
+/* Adds to x, for each position of the block, the row of the bigram table for its id and the one before it. */
+static void add_pairs(chiplm *lm, const int32_t *ids, uint32_t n) {
+    const chiplm_model *m = &lm->image.model;
+    uint32_t previous = lm->position > 0 ? lm->last : m->vocab_size;
+    for (uint32_t b = 0; b < n; b++) {
+        const uint32_t id = (uint32_t)ids[b];
+        lm->kernels->dequantise(lm->ngram_table, chiplm_ngram_row(previous, id, m->ngram_rows), lm->y + (size_t)b * m->d_model);
+        previous = id;
+    }
+    add(lm, n);
+    chiplm_count_rows(lm, lm->ngram_table, n);
+}
+
 /* x and the per-layer inputs of the block. */
 static void embed(chiplm *lm, const int32_t *ids, uint32_t n) {
     const chiplm_model *m = &lm->image.model;
@@ -69,6 +82,9 @@ static void embed(chiplm *lm, const int32_t *ids, uint32_t n) {
         lm->kernels->dequantise(lm->embedding, (uint32_t)ids[b], lm->x + (size_t)b * d);
     }
     chiplm_count_rows(lm, lm->embedding, n);
+    if (m->ngram_rows > 0) {
+        add_pairs(lm, ids, n);
+    }
     trace(lm, -1, "token_embedding", lm->x, d, d, n);
     if (p == 0) {
         return;

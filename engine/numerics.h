@@ -47,6 +47,14 @@ CHIPLM_INLINE float chiplm_select(bool c, float a, float b) {
     return chiplm_from_bits((chiplm_bits(a) & mask) | (chiplm_bits(b) & ~mask));
 }
 
+/* The row of a hashed bigram table for a token and the one before it; previous is vocab_size at the first position. */
+CHIPLM_INLINE uint32_t chiplm_ngram_row(uint32_t previous, uint32_t id, uint32_t rows) {
+    uint32_t k = previous * 0x9e3779b1U + id;
+    k = (k ^ k >> 15) * 0x6a09e667U;
+    k = (k ^ k >> 13) * 0xbb67ae85U;
+    return (k ^ k >> 16) % rows;
+}
+
 /* Rounds to the nearest integer, ties to even, for abs(t) < 2^22. */
 CHIPLM_INLINE float chiplm_rne(float t) { return (t + 0x1.8p23f) - 0x1.8p23f; }
 

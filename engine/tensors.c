@@ -20,6 +20,7 @@ static const char *const part_names[] = {
     [CHIPLM_PLE_OUTPUT] = "ple_output",
     [CHIPLM_PLE_NORM] = "ple_norm",
     [CHIPLM_TOKEN_EMBEDDING] = "token_embedding",
+    [CHIPLM_NGRAM_TABLE] = "ngram_table",
     [CHIPLM_PLE_PROJECTION] = "ple_projection",
     [CHIPLM_PLE_PROJECTION_NORM] = "ple_projection_norm",
     [CHIPLM_PLE_TABLE] = "ple_table",
@@ -37,6 +38,8 @@ static bool has(const chiplm_model *m, chiplm_part part) {
     switch (part) {
     case CHIPLM_ROUTER:
         return m->experts > 1;
+    case CHIPLM_NGRAM_TABLE:
+        return m->ngram_rows > 0;
     case CHIPLM_PLE_GATE:
     case CHIPLM_PLE_OUTPUT:
     case CHIPLM_PLE_NORM:
@@ -159,6 +162,9 @@ chiplm_expected chiplm_expect(const chiplm_model *m, uint32_t index) {
     case CHIPLM_PLE_TABLE:
         e.rows = m->vocab_size;
         e.columns = m->n_layers * m->ple_dim;
+        break;
+    case CHIPLM_NGRAM_TABLE:
+        e.rows = m->ngram_rows;
         break;
     case CHIPLM_TOKEN_EMBEDDING:
     case CHIPLM_HEAD:

@@ -52,6 +52,7 @@ const (
 // The kinds of tensors, in the order of a report.
 const (
 	kindEmbedding = "token embedding, rows"
+	kindPairs     = "bigram table, rows"
 	kindTable     = "per-layer table, rows"
 	kindProject   = "per-layer projection"
 	kindAttention = "attention"
@@ -67,7 +68,7 @@ const (
 	kindCache     = "keys and values"
 )
 
-var kinds = []string{kindEmbedding, kindTable, kindProject, kindAttention, kindRouter, kindGate, kindUp, kindDown, kindPLE,
+var kinds = []string{kindEmbedding, kindPairs, kindTable, kindProject, kindAttention, kindRouter, kindGate, kindUp, kindDown, kindPLE,
 	kindHead, kindSearch, kindNorms, kindRotary, kindCache}
 
 // kindOf is the kind of a tensor; that of a tied embedding is the head.
@@ -82,6 +83,8 @@ func kindOf(t configs.Tensor, tied bool) string {
 			return kindHead
 		}
 		return kindEmbedding
+	case configs.NgramTable:
+		return kindPairs
 	case configs.PLETable:
 		return kindTable
 	case configs.PLEProjection:

@@ -30,6 +30,7 @@ var countModels = map[string]string{
 	"2 bits":        "d_ff: 97\nple_dim: 8\nquant: {weights: {bits: 2, group: 32}}\n",
 	"f16":           "d_ff: 97\nple_dim: 8\nquant: {weights: {bits: 4, group: 32, scale: f16}}\n",
 	"8 bits, odd":   "d_ff: 33\nd_model: 36\nple_dim: 3\nqk_norm: true\nquant: {weights: {bits: 8, group: 32}}\n",
+	"bigrams":       "d_ff: 97\nple_dim: 8\nngram_rows: 77\nquant: {weights: {bits: 4, group: 32}, classes: {ngram_table: {bits: 2}}}\n",
 	"mixed":         "d_ff: 70\nple_dim: 8\nquant: {weights: {bits: 4, group: 64}, classes: {ple_table: {bits: 2, scale: f16}, embedding: {bits: 8}}}\n",
 }
 

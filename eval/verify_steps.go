@@ -52,6 +52,10 @@ var linearSteps = []string{configs.PLEProjection, configs.QKV, configs.Attention
 // stepTensors are the weights that enter a step and no earlier one.
 func stepTensors(c *configs.Config, layer int, step string) []string {
 	switch step {
+	case configs.TokenEmbedding:
+		if c.NgramRows > 0 {
+			return []string{configs.TokenEmbedding, configs.NgramTable}
+		}
 	case arch.StepMix:
 		return []string{configs.PLEProjectionNorm, configs.PLETable}
 	case configs.Head:

@@ -82,6 +82,7 @@ func TestVerify(t *testing.T) {
 		"dense":   wholeModel,
 		"swiglu":  wholeModel + "activation: swiglu\ntie_embeddings: false\nattention_scale: 3\n",
 		"no ple":  strings.Replace(wholeModel, "ple_dim: 8", "ple_dim: 0", 1),
+		"bigrams": wholeModel + "ngram_rows: 1000\nattention_scale: 2\n",
 		"experts": wholeModel + "experts: 4\n",
 	} {
 		t.Run(name, func(t *testing.T) {

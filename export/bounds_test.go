@@ -46,6 +46,7 @@ func TestReadersAgreeOnBounds(t *testing.T) {
 		{"257 layers", put("MODL", 8, 257), false},
 		{"context 131,073", put("MODL", 20, 131073), false},
 		{"1,025 experts", put("MODL", 28, 1025), false},
+		{"2^24 + 1 rows of bigrams", put("MODL", 132, 1<<24+1), false},
 		{"rope above 1", put("ROPE", 0, float(1)+1), false},
 		{"rope subnormal", put("ROPE", 4*24*10, 1), false},
 		{"golden without best tokens", func(b []byte) {

@@ -149,9 +149,6 @@ func tokenizerOf(ck *checkpoints.Checkpoint) (*bpe.Tokenizer, error) {
 
 // Exportable refuses what no image can hold. The error wraps [ErrNotQuantised] where that is the reason.
 func Exportable(c *configs.Config) error {
-	if c.NgramRows > 0 {
-		return fmt.Errorf("ngram_rows is %d: a model with a bigram table cannot be exported yet; train it with ngram_rows=0", c.NgramRows)
-	}
 	if c.Quant.Activations.Bits != 8 {
 		return fmt.Errorf("%w: quant.activations.bits is %d, the engine computes with 8: export with --bits 4 to quantise after training, or train with 8",
 			ErrNotQuantised, c.Quant.Activations.Bits)

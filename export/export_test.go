@@ -102,6 +102,7 @@ func TestEngineAgreesWithTrainer(t *testing.T) {
 		"no PLE":   {"ple_dim=0"},
 		"untied":   {"tie_embeddings=false", "activation=swiglu", "qk_norm=false"},
 		"experts":  {"experts=3"},
+		"bigrams":  {"ngram_rows=500", "attention_scale=4"},
 		"f16 rows": {"quant.weights.scale=f16", "quant.weights.group=0"},
 		"mixed":    {"quant.classes.ple_table.bits=2", "quant.classes.embedding.bits=8", "quant.weights.group=64"},
 		"short":    {"context_length=4", "train.batch_tokens=8"},

@@ -118,6 +118,9 @@ func (i *imageInfo) print(w io.Writer) error {
 		s.VocabSize, s.DModel, s.NLayers, s.NHeads, s.DFF, s.ContextLength, s.PLEDim, s.Experts)
 	fmt.Fprintf(&b, "activation %s, tied head %v, qk_norm %v, norm_eps %g, score scale %g\n",
 		s.Activation, s.TiedHead, s.QKNorm, s.NormEps, s.ScoreScale)
+	if s.NgramRows > 0 {
+		fmt.Fprintf(&b, "a bigram table of %s rows\n", digits.Comma(s.NgramRows))
+	}
 	if s.Clusters > 0 {
 		fmt.Fprintf(&b, "the head's rows lie in %d clusters, so that it can be read in part\n", s.Clusters)
 	}

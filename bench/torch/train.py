@@ -52,6 +52,8 @@ def main():
 
     torch.set_num_threads(args.threads)
     config = yaml.safe_load(args.config.read_text())
+    if config.get("ngram_rows", 0) > 0:
+        sys.exit(f"train.py: {args.config}: ngram_rows: {config['ngram_rows']}: this model has no bigram table; give 0")
     if config["experts"] > 1:
         sys.exit(f"train.py: {args.config}: experts: {config['experts']}: this model has one dense feed-forward; give 0")
     if args.check:

@@ -129,6 +129,9 @@ func withoutHead(m *placement.Measured) *placement.Measured {
 
 func classesOf(c *configs.Config) []configs.TensorClass {
 	all := []configs.TensorClass{configs.ClassTrunk, configs.ClassEmbedding, configs.ClassPLETable}
+	if c.NgramRows > 0 {
+		all = append(all, configs.ClassNgramTable)
+	}
 	if !c.TieEmbeddings {
 		all = append(all, configs.ClassHead)
 	}

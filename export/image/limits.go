@@ -12,6 +12,7 @@ const (
 	maxWidth  = 1 << 17 // d_model, n_heads, d_ff, ple_dim, context_length: 127 * 127 * 2^17 still fits 31 bits
 	maxLayers = 1 << 8
 	maxExpert = 1 << 10
+	maxNgram  = 1 << 24
 )
 
 // validate checks the sizes alone and together; the error wraps [ErrSizes].
@@ -23,6 +24,7 @@ func (s *Sizes) validate() error {
 		{"vocab_size", s.VocabSize, 1, maxVocab}, {"d_model", s.DModel, 2, maxWidth}, {"n_layers", s.NLayers, 1, maxLayers},
 		{"n_heads", s.NHeads, 1, maxWidth}, {"d_ff", s.DFF, 1, maxWidth}, {"context_length", s.ContextLength, 1, maxWidth},
 		{"ple_dim", s.PLEDim, 0, maxWidth}, {"experts", s.Experts, 1, maxExpert},
+		{"ngram_rows", s.NgramRows, 0, maxNgram},
 		{"clusters", s.Clusters, 0, min(s.VocabSize, maxClusters)},
 	} {
 		if c.v < c.least || c.v > c.top {

@@ -95,7 +95,8 @@ type Sizes struct {
 	DFF           int                `json:"d_ff"`
 	ContextLength int                `json:"context_length"`
 	PLEDim        int                `json:"ple_dim"`
-	Experts       int                `json:"experts"` // 1 when dense
+	Experts       int                `json:"experts"`    // 1 when dense
+	NgramRows     int                `json:"ngram_rows"` // of the hashed bigram table; 0: none
 	Activation    configs.Activation `json:"activation"`
 	TiedHead      bool               `json:"tied_head"`
 	QKNorm        bool               `json:"qk_norm"`
@@ -114,7 +115,7 @@ type Sizes struct {
 func SizesOf(c *configs.Config) Sizes {
 	s := Sizes{
 		VocabSize: c.VocabSize, DModel: c.DModel, NLayers: c.NLayers, NHeads: c.NHeads, DFF: c.DFF,
-		ContextLength: c.ContextLength, PLEDim: c.PLEDim, Experts: max(c.Experts, 1), Activation: c.Activation,
+		ContextLength: c.ContextLength, PLEDim: c.PLEDim, NgramRows: c.NgramRows, Experts: max(c.Experts, 1), Activation: c.Activation,
 		TiedHead: c.TieEmbeddings, QKNorm: c.QKNorm, NormEps: float32(c.NormEps), TensorCount: len(c.Tensors()),
 	}
 	// Each constant is computed in double and rounded once, as numerics.md says.
@@ -131,7 +132,7 @@ func SizesOf(c *configs.Config) Sizes {
 func (s *Sizes) config() *configs.Config {
 	return &configs.Config{
 		VocabSize: s.VocabSize, DModel: s.DModel, NLayers: s.NLayers, NHeads: s.NHeads, DFF: s.DFF,
-		ContextLength: s.ContextLength, PLEDim: s.PLEDim, Experts: s.Experts, TieEmbeddings: s.TiedHead,
+		ContextLength: s.ContextLength, PLEDim: s.PLEDim, NgramRows: s.NgramRows, Experts: s.Experts, TieEmbeddings: s.TiedHead,
 		Activation: s.Activation, QKNorm: s.QKNorm,
 	}
 }

@@ -262,8 +262,9 @@ func readSizes(f *File) error {
 	copy(s.TokenizerHash[:], b[64:])
 	copy(s.ModelHash[:], b[96:])
 	s.Clusters = int(le.Uint32(b[128:]))
-	if !zero(b[132:]) {
-		return fmt.Errorf("%w: MODL, bytes 132 to 191", ErrReserved)
+	s.NgramRows = int(le.Uint32(b[132:]))
+	if !zero(b[136:]) {
+		return fmt.Errorf("%w: MODL, bytes 136 to 191", ErrReserved)
 	}
 	return s.validate()
 }

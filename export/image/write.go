@@ -166,7 +166,8 @@ func appendSizes(b []byte, s *Sizes) []byte {
 	b = append(b, s.TokenizerHash[:]...)
 	b = append(b, s.ModelHash[:]...)
 	b = le.AppendUint32(b, uint32(s.Clusters))
-	return append(b, make([]byte, 60)...)
+	b = le.AppendUint32(b, uint32(s.NgramRows))
+	return append(b, make([]byte, 56)...)
 }
 
 func appendGolden(b []byte, g *Golden) []byte {

@@ -72,7 +72,7 @@ func Items(c *configs.Config, m *Measured) []Item {
 			Bytes:     align(t.Codes, image.Align) + align(t.Scales, image.Align),
 			ReadBytes: float64(t.TokenRead), Weights: float64(t.Products),
 		}
-		if t.Class == configs.ClassPLETable || t.Class == configs.ClassEmbedding {
+		if t.Class.Table() {
 			it.RowBytes, it.RowReads = row, 1
 			if t.Scales > 0 {
 				it.RowReads = 2 // the row's codes, and its scales elsewhere

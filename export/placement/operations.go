@@ -141,7 +141,7 @@ func (w *work) tensor(b configs.TensorBudget, m *targets.Memory) {
 	case len(b.Shape) == 1: // a norm's gain: its work is counted with the vectors
 		w.list = append(w.list, operation{name: "norms", memory: m, stream: float64(b.TokenRead)})
 		return
-	case b.Class == configs.ClassPLETable || b.Class == configs.ClassEmbedding:
+	case b.Class.Table():
 		parts := 1.0
 		if b.Scales > 0 {
 			parts = 2 // the row's codes, and its scales elsewhere
@@ -297,7 +297,11 @@ func (w *work) vectors() {
 	add("gate of neurons", gate, layers, layers*f)
 	add("gelu", targets.GELU, layers, layers*ple)
 	add("mix of embeddings", targets.PLEMix, 1, layers*ple)
-	add("residual sums", targets.Add, layers*(2+has), layers*(2+has)*d)
+	sums := layers * (2 + has)
+	if c.NgramRows > 0 { // the row of the bigram table
+		sums++
+	}
+	add("residual sums", targets.Add, sums, sums*d)
 	// The rotary tables stay in the image: a row of cosines and one of sines.
 	last := &w.t.Memories[len(w.t.Memories)-1]
 	w.list = append(w.list, operation{name: "rotation", memory: last, table: 4 * d / heads, tables: 2})

@@ -145,7 +145,7 @@ func Predict(c *configs.Config, r Conditions) Prediction {
 		case t.Name == configs.Head:
 			p.Head = r.HeadRows * row
 			read = p.Head
-		case t.Name == configs.PLETable:
+		case t.Name == configs.PLETable, t.Name == configs.NgramTable:
 			read = r.Positions * row
 		case t.Name == configs.OutputNorm:
 			read = r.Heads * whole

@@ -19,6 +19,7 @@ func variants() map[string]*configs.Config {
 		"odd":        func(c *configs.Config) { c.DFF, c.VocabSize = 65, 301 },
 		"2 bits":     func(c *configs.Config) { c.Quant.Weights.Bits, c.Quant.Weights.Scale = 2, configs.ScaleF16 },
 		"one scale":  func(c *configs.Config) { c.Quant.Weights.Group = 0 },
+		"bigrams":    func(c *configs.Config) { c.NgramRows = 5000 },
 		"two layers": func(c *configs.Config) { c.NLayers = 2 },
 	} {
 		c := combo()

@@ -44,6 +44,7 @@ func (m *Model) Forward(ids []int32) []float32 {
 type run struct {
 	*Model
 	position     int
+	last         int32        // the id at the position before
 	keys, values [][][]vector // [layer][head][position]
 }
 
@@ -69,6 +70,13 @@ func (r *run) step(layer int, name string, values []float32) {
 func (r *run) token(id int32) []float32 {
 	c := r.Config
 	x := r.row(configs.TokenEmbedding, id)
+	if c.NgramRows > 0 {
+		if r.position == 0 {
+			r.last = int32(c.VocabSize)
+		}
+		add(x, r.row(configs.NgramTable, int32(qat.NgramRow(uint32(r.last), uint32(id), uint32(c.NgramRows)))))
+		r.last = id
+	}
 	r.step(-1, configs.TokenEmbedding, x)
 	mix := r.mix(x, id)
 	for l := range c.NLayers {

@@ -144,6 +144,7 @@ func TestWritesTheEnginesText(t *testing.T) {
 		"no PLE":   {"ple_dim=0"},
 		"untied":   {"tie_embeddings=false", "activation=swiglu"},
 		"experts":  {"experts=3", "n_layers=2"},
+		"bigrams":  {"ngram_rows=1000", "attention_scale=2"},
 		"f16 rows": {"quant.weights.scale=f16", "quant.weights.group=0"},
 	} {
 		t.Run(name, func(t *testing.T) {
