@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data"
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/shards"
@@ -36,6 +37,8 @@ func commands() []*cobra.Command {
 		eval.VerifyCommand(),
 		eval.SampleCommand(),
 		compare.Command(),
+		eval.ReleaseCommand(),
+		released.Command(),
 		export.Command(),
 		export.ImportCommand(),
 		export.ImageCommand(),

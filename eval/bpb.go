@@ -49,7 +49,7 @@ func heldOut(path string, subjects []*subject) (data.Corpus, error) {
 	}
 	var recorded, hash, of string
 	for _, s := range subjects {
-		if s.checkpoint == nil {
+		if s.checkpoint == nil || s.checkpoint.State.Valid == "" {
 			continue // an image does not know its stories, and goes by those of the checkpoints beside it
 		}
 		state := s.checkpoint.State
@@ -61,7 +61,7 @@ func heldOut(path string, subjects []*subject) (data.Corpus, error) {
 		of = s.path
 	}
 	if of == "" {
-		return nil, fmt.Errorf("an image (%s) does not know its held-out stories; name a file with --stories", subjects[0].path)
+		return nil, fmt.Errorf("an image (%s) does not know its held-out stories; name a file with --stories, or those of the generator: --stories builtin", subjects[0].path)
 	}
 	corpus, err := data.Open(recorded)
 	if err != nil {

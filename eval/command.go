@@ -24,6 +24,7 @@ func Command() *cobra.Command {
 func bpbCommand() *cobra.Command {
 	var (
 		storiesPath, runs, reference string
+		models                       []string
 		n, workers                   int
 		count, asJSON                bool
 	)
@@ -35,8 +36,9 @@ with its own tokenizer, which is what the chip computes, bit for bit. Bits per b
 bytes of the stories, so models with different tokenizers compare.
 
 MODEL is a run (its newest checkpoint), a checkpoint, an image, or a folder that export wrote, by
-path, or a run by its name; without one, the newest checkpoint of all runs is scored. The stories
-are the held-out text recorded when the model was trained, or those of --stories.
+path, or a run or a released model by its name; without one, the newest checkpoint of all runs is
+scored. The stories are the held-out text recorded when the model was trained, or those of
+--stories, which images and released models need.
 
 The columns: read/token is what the chip reads of the weights for one token, scales included, when
 it reads every neuron; text B/token how many bytes of text a token stands for; bits/byte charges the
@@ -58,9 +60,10 @@ and values. See chiplm sample --help.`,
 			if n < 0 || workers < 1 {
 				return usage.Errorf("--n must be 0 (all) or more and --workers 1 or more, not %d and %d", n, workers)
 			}
-			if slices.Contains(args, "") {
+			if slices.Contains(args, "") || slices.Contains(models, "") {
 				return usage.Errorf("MODEL is empty: name it, or leave the argument out for the newest")
 			}
+			args = append(args, models...)
 			if len(args) == 0 {
 				args = []string{""}
 			}
@@ -110,6 +113,7 @@ and values. See chiplm sample --help.`,
 		},
 	}
 	f := cmd.Flags()
+	f.StringArrayVar(&models, "model", nil, "another `MODEL`")
 	f.StringVar(&storiesPath, "stories", "", "held-out stories (default: those recorded in the checkpoint)")
 	f.IntVar(&n, "n", 5000, "score the first `N` stories; 0 scores all")
 	f.StringVar(&reference, "reference", "", "also score with the training graph in float and in exact mode: trainer")

@@ -41,8 +41,9 @@ full layer.
 "agrees" is the share of positions at which all tokens searched for, ids and logits, are those of
 the full layer. Bytes are those of the head for one token, with everything that decides on rows.
 
-MODEL is an image with clusters, a folder that export wrote, or a run or checkpoint, which is then
-packed with --clusters. What it prints belongs to these stories; export plans with the model's own.`,
+MODEL is an image with clusters, a folder that export wrote, or a run, checkpoint or released
+model, which is then packed with --clusters. What it prints belongs to these stories; export plans
+with the model's own.`,
 		Example: `  chiplm eval head combo --stories tinystories-valid.txt
   chiplm eval head exports/combo-esp32s3 --stories tinystories-valid.txt --best 1 --json`,
 		Args: cobra.MaximumNArgs(1),
@@ -50,7 +51,7 @@ packed with --clusters. What it prints belongs to these stories; export plans wi
 			if tokens < 1 || best < 1 || workers < 1 || clusterCount < 1 {
 				return usage.Errorf("--tokens, --best, --workers and --clusters must be 1 or more")
 			}
-			name, err := usage.Name(args, "MODEL")
+			name, err := usage.Model(cmd.Flags(), args, "MODEL")
 			if err != nil {
 				return err
 			}
@@ -84,6 +85,7 @@ packed with --clusters. What it prints belongs to these stories; export plans wi
 		},
 	}
 	f := cmd.Flags()
+	usage.AddModel(f, "MODEL")
 	f.StringVar(&storiesPath, "stories", "", "held-out stories (default: those recorded in the checkpoint)")
 	f.Int64Var(&tokens, "tokens", 10_000, "read whole stories of at least `N` positions in all")
 	f.IntVar(&best, "best", 40, "how many best tokens sampling would choose among; the likeliest alone is measured too")

@@ -26,8 +26,9 @@ func SampleCommand() *cobra.Command {
 		Use:   "sample [MODEL]",
 		Short: "Let a model write a story, or fill in a form",
 		Long: `Lets the C engine write with a model's quantised weights, word for word as the chip will with the
-same seed. MODEL is a run, a checkpoint, an image, or a folder that export wrote; without one, the
-newest checkpoint of all runs writes. The story ends with end-of-text or with the context.
+same seed. MODEL is a run, a checkpoint, an image, a folder that export wrote, or a released model
+(chiplm models); without one, the newest checkpoint of all runs writes, and where nothing was
+trained yet, a released model. The story ends with end-of-text or with the context.
 
 --template gives a text with holes, {{name}} or {{}}, which the model fills; with @ before it, the
 name of a file that holds the text (but for a newline at its end). In a shell, single quotes keep it
@@ -42,6 +43,7 @@ while it ran, beside what the planner of chiplm export predicts for the same pas
 that spoke in them, which are found from the values of the run and not from the count. Tiers are
 those of the image; a checkpoint has everything in the one memory of a host until it is exported.`,
 		Example: `  chiplm sample --prompt "Once upon a time, there was a frog"
+  chiplm sample --model combo --prompt "Lily and her dog"
   chiplm sample combo --temperature 0 --count
   chiplm sample combo --template 'One day, a {{animal}} named {{name}} saw a big {{thing}}.'
   chiplm sample combo --template '{"name": "{{name}}", "pet": "{{pet}}"}' --json
@@ -68,7 +70,7 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 			} else if cmd.Flags().Changed("hole") {
 				return usage.Errorf("--hole is the length of a template's holes; give one with --template")
 			}
-			name, err := usage.Name(args, "MODEL")
+			name, err := usage.Model(cmd.Flags(), args, "MODEL")
 			if err != nil {
 				return err
 			}
@@ -77,7 +79,7 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 				return err
 			}
 			defer s.close()
-			if len(args) == 0 && !asJSON {
+			if name == "" && !asJSON && s.checkpoint != nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: by the newest checkpoint, %s\n", s.path)
 			}
 			out := cmd.OutOrStdout()
@@ -101,6 +103,7 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 		},
 	}
 	f := cmd.Flags()
+	usage.AddModel(f, "MODEL")
 	f.StringVar(&opt.Prompt, "prompt", "", "the start of the story")
 	f.StringVar(&template, "template", "", "fill the holes of this `TEXT` after the prompt; @FILE reads it from a file")
 	f.IntVar(&opt.Hole, "hole", 16, "a hole of the template takes at most `N` tokens")

@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/engine"
@@ -26,11 +27,11 @@ type subject struct {
 	checkpoint *checkpoints.Checkpoint
 
 	imagePath   string // of an image beside its checkpoint, when it was not packed from that just now
-	imageSHA256 string // where there is a checkpoint
+	imageSHA256 string // where there is a checkpoint, and of a released model
 }
 
 // openSubject opens an image file, a folder that export wrote, a checkpoint or a run, by path or by the name of a run
-// under root. An empty name is the newest checkpoint of all runs. What a person should know about it goes to notes, a
+// under root, or a released model. An empty name is the newest checkpoint of all runs; see [released.Find]. What a person should know about it goes to notes, a
 // line each.
 func openSubject(ctx context.Context, name, root string, notes io.Writer) (*subject, error) {
 	return openWith(ctx, name, root, notes, export.Options{})
@@ -55,11 +56,14 @@ func (s *subject) noText() error {
 
 // openAny is openWith for those who can do without text.
 func openAny(ctx context.Context, name, root string, notes io.Writer, opt export.Options) (*subject, error) {
-	path, err := checkpoints.Resolve(root, name)
+	found, err := released.Find(ctx, root, name, notes)
 	if err != nil {
 		return nil, err
 	}
-	path = export.ImageAt(path)
+	if found.Model != nil {
+		return openReleased(ctx, found.Model, opt)
+	}
+	path := export.ImageAt(found.Path)
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -70,12 +74,40 @@ func openAny(ctx context.Context, name, root string, notes io.Writer, opt export
 	return openCheckpoint(ctx, path, notes, opt)
 }
 
+// openReleased opens a released model: its image as it is, or with clusters if the options ask for them.
+func openReleased(ctx context.Context, m *released.Model, opt export.Options) (*subject, error) {
+	file := m.Image
+	if opt.Clusters != export.NoClusters {
+		built, err := export.BuildReleased(ctx, m, opt)
+		if err != nil {
+			return nil, err
+		}
+		file = built.Bytes
+	}
+	im, err := engine.NewImage(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.Source, err)
+	}
+	s, err := imageSubject(m.Source, im)
+	if err != nil {
+		return nil, err
+	}
+	s.imageSHA256 = hashOf(file)
+	return s, nil
+}
+
 func openImage(path string) (*subject, error) {
 	im, err := engine.OpenImage(path)
 	if err != nil {
 		return nil, err
 	}
+	return imageSubject(path, im)
+}
+
+// imageSubject is an image with what it says of itself. When it fails, the image is closed.
+func imageSubject(path string, im *engine.Image) (*subject, error) {
 	s := &subject{path: path, image: im}
+	var err error
 	if s.config, err = configs.Parse(path, im.Config()); err == nil {
 		s.tokenizer, err = bpe.FromImage(im.Tokenizer())
 	}

@@ -11,10 +11,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/progress"
 	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/export"
 )
 
 // VerifyCommand is `chiplm verify`.
@@ -34,10 +36,12 @@ loss, the token that each would choose, and the bits of all logits. On the first
 the first one whose logits differ, it also compares every step on the way, value by value, and
 names the first layer and tensor that differ.
 
-MODEL is a run (its newest checkpoint) or a checkpoint, by path or by name; without one, the newest
-checkpoint of all runs. Its image is packed on the spot, or is the one that --image names: the
-file or folder that export wrote. The stories are the held-out text recorded when the model was
-trained, or those of --stories; whole stories are taken until --tokens are reached.
+MODEL is a run (its newest checkpoint) or a checkpoint, by path or by name; without one, the
+newest checkpoint of all runs. Its image is packed on the spot, or is the one that --image names:
+the file or folder that export wrote. MODEL may also be a released model, whose graph runs on
+weights that quantise to the codes and scales that were released; --stories is then needed. The
+stories are the held-out text recorded when the model was trained, or those of --stories; whole
+stories are taken until --tokens are reached.
 
 It ends with status 1 when the losses differ by more than 0.001 nats per token, the chosen tokens
 agree at less than 99.5 % of the positions, a value of a linear layer differs in a bit, or a
@@ -98,11 +102,32 @@ nats apart, so that their probabilities differ by 1 %.`,
 	return cmd
 }
 
+// openReleasedTwins opens a released model for the engine, and for the training graph weights that quantise to its codes.
+func openReleasedTwins(ctx context.Context, m *released.Model) (*subject, error) {
+	ck, err := export.Trainable(m)
+	if err != nil {
+		return nil, err
+	}
+	s, err := openReleased(ctx, m, export.Options{})
+	if err != nil {
+		return nil, err
+	}
+	s.checkpoint, s.imagePath = ck, m.Source
+	return s, nil
+}
+
 // openTwins opens a checkpoint for the training graph together with an image for the engine: the one named, which must
 // have been made from it, or one packed from it.
 func openTwins(ctx context.Context, model, image, root string, notes io.Writer) (*subject, error) {
 	if image == "" {
-		s, err := openSubject(ctx, model, root, notes)
+		found, err := released.Find(ctx, root, model, notes)
+		if err != nil {
+			return nil, err
+		}
+		if found.Model != nil {
+			return openReleasedTwins(ctx, found.Model)
+		}
+		s, err := openSubject(ctx, found.Path, root, notes)
 		if err == nil && s.checkpoint == nil {
 			err = errors.Join(fmt.Errorf("%s is an image, which holds no weights for the training graph: name the checkpoint or run that it was exported from, and the image with --image",
 				s.path), s.close())
@@ -112,11 +137,16 @@ func openTwins(ctx context.Context, model, image, root string, notes io.Writer) 
 		}
 		return s, nil
 	}
-	path, err := checkpoints.Resolve(root, model)
+	found, err := released.Find(ctx, root, model, notes)
 	if err != nil {
 		return nil, err
 	}
-	ck, err := checkpoints.LoadModel(path)
+	var ck *checkpoints.Checkpoint
+	if found.Model != nil {
+		ck, err = export.Trainable(found.Model)
+	} else {
+		ck, err = checkpoints.LoadModel(found.Path)
+	}
 	if err != nil {
 		return nil, err
 	}

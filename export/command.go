@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/usage"
@@ -33,10 +34,11 @@ with tokenizer and golden. The C engine then loads the image and runs the golden
 the training graph computed: "verified" means that both agree on every bit of every logit. Only
 a verified export gets its final name.
 
-CHECKPOINT is a checkpoint, a run (then its newest checkpoint), or the name of a run under
---runs; without it, the newest of all runs. The output folder holds model.clm, placement (text
-and JSON), sizes (text and JSON), golden.json, and manifest.json with the SHA-256 of each. An
-older export of the same run in the default folder is replaced, one of another run is refused;
+CHECKPOINT is a checkpoint, a run (then its newest checkpoint), the name of a run under --runs, or
+that of a released model (chiplm models), which keeps its codes and scales; without it, the newest
+of all runs, or the released model if there are none. The output folder holds model.clm, placement
+(text and JSON), sizes (text and JSON), golden.json, and manifest.json with the SHA-256 of each.
+An older export of the same run in the default folder is replaced, one of another run is refused;
 --out replaces any export. A folder that is no export is always refused.
 
 For a chip that can be flashed there is also flasher.json, the manifest that browser flashers
@@ -46,15 +48,16 @@ the model alone: decline when the browser offers to erase the chip, or the firmw
 
 Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is a YAML file of the same form.`,
 		Example: `  chiplm export --target esp32s3
+  chiplm export --model combo --target esp32s3
   chiplm export combo --target my-board.yaml --out combo-board
   chiplm export combo --firmware firmware/build
   chiplm export float-run --bits 4 --group 64 --bits ple_table=2`,
 		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return checkpoints.Runs(root), cobra.ShellCompDirectiveDefault // or a path
+			return released.Completions(cmd.Context(), root), cobra.ShellCompDirectiveDefault // or a path
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			chip, err := targets.Load(target)
@@ -65,32 +68,25 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			if err != nil {
 				return err
 			}
-			name, err := usage.Name(args, "CHECKPOINT")
+			name, err := usage.Model(cmd.Flags(), args, "CHECKPOINT")
 			if err != nil {
 				return err
-			}
-			path, err := checkpoints.Resolve(root, name)
-			if err != nil {
-				return err
-			}
-			ck, err := checkpoints.LoadModel(path)
-			if err != nil {
-				return err
-			}
-			for _, n := range ck.Notes {
-				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
-			}
-			replaced := ""
-			if out == "" {
-				if out, replaced, err = defaultFolder(ck, chip.Name); err != nil {
-					return err
-				}
 			}
 			n, err := readClusters(clusters)
 			if err != nil {
 				return err
 			}
-			b, err := BuildImage(cmd.Context(), ck, Options{Target: chip, Overrides: over, Clusters: n, Measure: true})
+			from, err := openSource(cmd.Context(), root, name, cmd.ErrOrStderr())
+			if err != nil {
+				return err
+			}
+			replaced := ""
+			if out == "" {
+				if out, replaced, err = defaultFolder(from.model, chip.Name, from.origin); err != nil {
+					return err
+				}
+			}
+			b, err := from.build(cmd.Context(), Options{Target: chip, Overrides: over, Clusters: n, Measure: true})
 			if err != nil {
 				return err
 			}
@@ -98,14 +94,14 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			for _, n := range b.Notes {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
 			}
-			m, err := Write(cmd.Context(), out, ck, b)
+			m, err := write(cmd.Context(), out, b, from.origin)
 			if err != nil {
 				return err
 			}
 			if replaced != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", replaced)
 			}
-			r := &report{Out: out, Checkpoint: ck.Dir, Manifest: m, Layout: b.Layout}
+			r := &report{Out: out, Checkpoint: from.path, Manifest: m, Layout: b.Layout}
 			if asJSON {
 				return jsonout.Write(cmd.OutOrStdout(), r)
 			}
@@ -113,6 +109,7 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 		},
 	}
 	c.Flags().StringVar(&target, "target", "esp32s3", "chip: "+strings.Join(targets.Builtin(), ", ")+", or a YAML file")
+	usage.AddModel(c.Flags(), "CHECKPOINT")
 	c.Flags().StringVar(&out, "out", "", "output folder (default exports/MODEL-TARGET)")
 	c.Flags().StringVar(&root, "runs", checkpoints.DefaultRoot, "folder of the runs")
 	c.Flags().StringSliceVar(&over.Bits, "bits", nil, "quantise after training: bits 2, 4 or 8, or CLASS=BITS")

@@ -47,7 +47,7 @@ type Manifest struct {
 	Kind          string              `json:"kind"`
 	Version       int                 `json:"version"`
 	Model         string              `json:"model"`
-	Run           string              `json:"run"`                // the checkpoint's run; of an import empty
+	Run           string              `json:"run"`                // the checkpoint's run, or released/NAME; of an import empty
 	Imported      string              `json:"imported,omitempty"` // the format of the file that was imported
 	Target        string              `json:"target"`
 	Parameters    int                 `json:"parameters"`
@@ -73,9 +73,14 @@ type FileHash struct {
 // Write puts an export folder at dir: written and verified beside it under a temporary name, synced, then renamed. An
 // older export folder there is replaced; anything else is refused with [ErrFolder] and left alone.
 func Write(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Built) (*Manifest, error) {
+	return write(ctx, dir, b, originOf(ck))
+}
+
+// originOf is what the manifest says of the checkpoint that an image was made from.
+func originOf(ck *checkpoints.Checkpoint) Manifest {
 	s := &ck.State
-	return write(ctx, dir, b, Manifest{Run: checkpoints.RunName(ck.Dir), Step: s.Step, Tokens: s.Tokens, ModelHash: ck.ModelSHA256,
-		CorpusHash: s.CorpusHash})
+	return Manifest{Run: checkpoints.RunName(ck.Dir), Step: s.Step, Tokens: s.Tokens, ModelHash: ck.ModelSHA256, CorpusHash: s.CorpusHash,
+		TokenizerHash: s.TokenizerHash}
 }
 
 // write is [Write]; m says where the model is from, and the rest of it is filled in.
@@ -83,33 +88,42 @@ func write(ctx context.Context, dir string, b *Built, m Manifest) (*Manifest, er
 	if err := replaceable(dir); err != nil {
 		return nil, err
 	}
+	if err := putFolder(dir, func(tmp string) error { return fill(ctx, tmp, b, &m) }); err != nil {
+		return nil, err
+	}
+	return &m, nil
+}
+
+// putFolder puts a folder at dir whose files fill writes: first beside it under a temporary name, synced, then renamed. A
+// folder there is replaced.
+func putFolder(dir string, fill func(tmp string) error) error {
 	dir = filepath.Clean(dir)
 	parent := filepath.Dir(dir)
 	if base := filepath.Base(dir); base == "." || base == ".." || parent == dir {
-		return nil, fmt.Errorf("%s is %w to replace: name a folder of its own with --out, such as out/combo", dir, ErrFolder)
+		return fmt.Errorf("%s is %w to replace: name a folder of its own with --out, such as out/combo", dir, ErrFolder)
 	}
 	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
 	clearDead(parent, filepath.Base(dir))
 	tmp, err := os.MkdirTemp(parent, "."+filepath.Base(dir)+".*.tmp")
 	if err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
 	defer os.RemoveAll(tmp) // does nothing after the rename
-	if err := fill(ctx, tmp, b, &m); err != nil {
-		return nil, err
+	if err := fill(tmp); err != nil {
+		return err
 	}
 	if err := os.Chmod(tmp, 0o755); err != nil {
-		return nil, fmt.Errorf("export: %w", err)
+		return fmt.Errorf("export: %w", err)
 	}
 	if err := syncDir(tmp); err != nil {
-		return nil, err
+		return err
 	}
 	if err := swap(tmp, dir); err != nil {
-		return nil, err
+		return err
 	}
-	return &m, syncDir(parent)
+	return syncDir(parent)
 }
 
 // deadAfter is the age at which a temporary folder was left by an export that was killed: an export takes seconds.
@@ -243,21 +257,21 @@ func importFolder(name, target, fileHash string) (dir, note string, err error) {
 }
 
 // defaultFolder is where an export goes when the user names no folder. An export of the same run there, of whatever step
-// or quantisation, may be replaced, and the note says so; one of another run or model is refused with [ErrOther].
-func defaultFolder(ck *checkpoints.Checkpoint, target string) (dir, note string, err error) {
-	dir = filepath.Join("exports", ck.Config.Name+"-"+target)
+// or quantisation, may be replaced, and the note says so; one of another run or model is refused with [ErrOther]. from
+// says what is exported: run and hashes, of which the tokenizer's may be unknown.
+func defaultFolder(model, target string, from Manifest) (dir, note string, err error) {
+	dir = filepath.Join("exports", model+"-"+target)
 	old := manifestAt(dir)
 	if old == nil {
 		return dir, "", nil // nothing of ours: Write takes it from here
 	}
-	run := checkpoints.RunName(ck.Dir)
 	what := ""
-	switch s := &ck.State; {
-	case old.Model != ck.Config.Name || old.Target != target:
+	switch {
+	case old.Model != model || old.Target != target:
 		what = fmt.Sprintf("of the model %s for %s", old.Model, old.Target)
-	case old.Run != run:
-		what = fmt.Sprintf("of the run %q, this checkpoint is of %q", old.Run, run)
-	case old.CorpusHash != s.CorpusHash || s.TokenizerHash != "" && old.TokenizerHash != s.TokenizerHash:
+	case old.Run != from.Run:
+		what = fmt.Sprintf("of the run %q, this checkpoint is of %q", old.Run, from.Run)
+	case old.CorpusHash != from.CorpusHash || from.TokenizerHash != "" && old.TokenizerHash != from.TokenizerHash:
 		what = fmt.Sprintf("of another run %q, with another corpus or tokenizer", old.Run)
 	}
 	if what != "" {

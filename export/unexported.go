@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 )
 
 // ErrUnexported is wrapped where an export is wanted and a run or a checkpoint is named.
 var ErrUnexported = errors.New("export it first")
 
 // Exported checks that a path is not one of a run or a checkpoint, of which no board and no flashing program reads anything.
-// A path that is nowhere may be the name of a run under [checkpoints.DefaultRoot]. It says nothing about what else the path is.
+// A path that is nowhere may be the name of a run under [checkpoints.DefaultRoot], or of a released model. It says nothing about what else the path is.
 func Exported(path string) error {
 	if _, err := os.Stat(filepath.Join(path, ImageFile)); path == "" || err == nil {
 		return nil
@@ -21,6 +24,9 @@ func Exported(path string) error {
 	kind := checkpoints.Kind(path)
 	if _, err := os.Stat(path); kind == "" && err != nil && filepath.IsLocal(path) {
 		kind = checkpoints.Kind(filepath.Join(checkpoints.DefaultRoot, path))
+		if kind == "" && slices.Contains(released.Embedded().Names(), strings.TrimPrefix(path, released.Prefix)) {
+			kind = "released model"
+		}
 	}
 	if kind == "" {
 		return nil

@@ -1,7 +1,11 @@
 // Package usage marks errors of a command line that cannot be understood, for which a program ends with status 2.
 package usage
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+)
 
 // Coded is an error that says with which status the program ends. An error of another program that was run, an
 // exec.ExitError, has such a status too, but is none: that is not the status of this program.
@@ -38,4 +42,31 @@ func Name(args []string, what string) (string, error) {
 		return "", Errorf("%s is empty: name it, or leave the argument out for the newest", what)
 	}
 	return args[0], nil
+}
+
+// modelFlag names a model as the argument of a command does.
+const modelFlag = "model"
+
+// AddModel adds the flag --model, which says what the argument of the command may say too: a MODEL, for [Model].
+func AddModel(flags *pflag.FlagSet, argument string) {
+	flags.String(modelFlag, "", "the model: the same as "+argument)
+}
+
+// Model is what the argument or the flag of [AddModel] names, or empty when the newest is meant; see [Name]. Two different
+// names are refused.
+func Model(flags *pflag.FlagSet, args []string, argument string) (string, error) {
+	name, err := Name(args, argument)
+	if err != nil || !flags.Changed(modelFlag) {
+		return name, err
+	}
+	model, err := flags.GetString(modelFlag)
+	switch {
+	case err != nil:
+		return "", err
+	case model == "":
+		return "", Errorf("--%s is empty: name the model, or leave the flag out for the newest", modelFlag)
+	case name != "" && name != model:
+		return "", Errorf("--%s %s and %s name two models; name one", modelFlag, model, name)
+	}
+	return model, nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"testing"
+
+	"github.com/spf13/pflag"
 )
 
 func TestMarked(t *testing.T) {
@@ -28,5 +30,32 @@ func TestName(t *testing.T) {
 	var coded interface{ ExitCode() int }
 	if _, err := Name([]string{""}, "MODEL"); !errors.As(err, &coded) || coded.ExitCode() != 2 {
 		t.Errorf("an empty name: %v", err)
+	}
+}
+
+func TestModel(t *testing.T) {
+	for _, c := range []struct {
+		args, flags []string
+		want        string
+		fails       bool
+	}{
+		{nil, nil, "", false},
+		{[]string{"combo"}, nil, "combo", false},
+		{nil, []string{"--model", "combo"}, "combo", false},
+		{[]string{"combo"}, []string{"--model", "combo"}, "combo", false},
+		{[]string{"combo"}, []string{"--model", "varC"}, "", true},
+		{nil, []string{"--model="}, "", true},
+		{[]string{""}, []string{"--model", "combo"}, "", true},
+	} {
+		f := pflag.NewFlagSet("", pflag.ContinueOnError)
+		AddModel(f, "MODEL")
+		if err := f.Parse(c.flags); err != nil {
+			t.Fatal(err)
+		}
+		got, err := Model(f, c.args, "MODEL")
+		var coded Coded
+		if got != c.want || (err != nil) != c.fails || err != nil && (!errors.As(err, &coded) || coded.ExitCode() != 2) {
+			t.Errorf("%v %v: %q, %v", c.args, c.flags, got, err)
+		}
 	}
 }

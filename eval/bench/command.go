@@ -33,8 +33,9 @@ The text is what decides how many neurons are silent: stories that the model wri
 --stories those of a file. Bytes are counted by the engine, and are the same on every machine.
 Speeds are the median of three rounds in which all figures take turns.
 
-MODEL is a run, a checkpoint, an image, or a folder that export wrote; without one, the newest
-checkpoint of all runs. The environment variable CHIPLM_SIMD chooses the instruction set.`,
+MODEL is a run, a checkpoint, an image, a folder that export wrote, or a released model; without
+one, the newest checkpoint of all runs. The environment variable CHIPLM_SIMD chooses the
+instruction set.`,
 		Example: `  chiplm bench decode
   chiplm bench decode combo --stories tinystories-valid.txt --tokens 2000
   chiplm bench decode esp32s3/model.clm --threads 1 --time 2s --json`,
@@ -43,7 +44,7 @@ checkpoint of all runs. The environment variable CHIPLM_SIMD chooses the instruc
 			if err := o.check(); err != nil {
 				return usage.Errorf("%w", err)
 			}
-			name, err := usage.Name(args, "MODEL")
+			name, err := usage.Model(cmd.Flags(), args, "MODEL")
 			if err != nil {
 				return err
 			}
@@ -65,6 +66,7 @@ checkpoint of all runs. The environment variable CHIPLM_SIMD chooses the instruc
 		},
 	}
 	f := cmd.Flags()
+	usage.AddModel(f, "MODEL")
 	f.IntSliceVar(&o.Threads, "threads", []int{1}, "numbers of threads that share a sequence; on a busy machine more than one waits for cores")
 	f.IntVar(&o.Tokens, "tokens", 800, "read about `N` tokens of text in each round")
 	f.DurationVar(&o.Time, "time", 600*time.Millisecond, "measure each figure for at least so long")

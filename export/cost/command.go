@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/usage"
@@ -35,11 +36,12 @@ func Command() *cobra.Command {
 the end of the context, the share of each memory and of each operation, and what would help.
 
 The model is a model file (CONFIG.yaml; nothing need be trained), an image or the folder of an
-export, a checkpoint, or the name of a run; without it, the newest of all runs. What a token reads
-of the output layer and of the feed-forward is measured on text that the model writes: now, for a
-checkpoint; of an image, at the export, as the file placement.json beside the image says. For a
-model file, an image without that file, and with --set it is assumed from the target file, or from
---neurons and --head-rows. The output says which, so one image may give two figures.
+export, a checkpoint, or the name of a run or of a released model (chiplm models); without it, the
+newest of all runs. What a token reads of the output layer and of the feed-forward is measured on
+text that the model writes: now, for a checkpoint or a released model; of an image, at the export,
+as the file placement.json beside the image says. For a model file, an image without that file,
+and with --set it is assumed from the target file, or from --neurons and --head-rows. The output
+says which, so one image may give two figures.
 
 --positions gives the mean over a range, as published speeds are. --profile chooses the engine:
 "ours", or "study", the published one. --published holds the model against published speeds of
@@ -52,15 +54,16 @@ docs/cost.md says what the model is and what each figure rests on.`,
   chiplm cost --published
   chiplm cost --calibrate board.json --out my-board.yaml`,
 		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(args) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
 			}
-			return append(checkpoints.Runs(f.root), configs.Builtin()...), cobra.ShellCompDirectiveDefault // or a path
+			return append(released.Completions(cmd.Context(), f.root), configs.Builtin()...), cobra.ShellCompDirectiveDefault // or a path
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	c.Flags().StringVar(&f.target, "target", "esp32s3", "chip: "+strings.Join(targets.Builtin(), ", ")+", or a YAML file")
+	usage.AddModel(c.Flags(), "CHECKPOINT")
 	c.Flags().StringVar(&f.profile, "profile", "", "kernels: a `NAME` of the target's profiles (default its first: ours)")
 	c.Flags().StringVar(&f.positions, "positions", "", "mean over the positions `A-B`, both included (default the whole context)")
 	c.Flags().StringArrayVar(&f.sets, "set", nil, "override a key of the configuration: `KEY=VALUE`")
@@ -80,14 +83,15 @@ docs/cost.md says what the model is and what each figure rests on.`,
 }
 
 func (f *flags) run(cmd *cobra.Command, args []string) error {
-	if err := f.refuse(cmd, len(args) > 0); err != nil {
+	named := len(args) > 0 || cmd.Flags().Changed("model")
+	if err := f.refuse(cmd, named); err != nil {
 		return err
 	}
 	chip, err := targets.Load(f.target)
 	if err != nil {
 		return err
 	}
-	name, err := usage.Name(args, "CHECKPOINT")
+	name, err := usage.Model(cmd.Flags(), args, "CHECKPOINT")
 	if err != nil {
 		return err
 	}
@@ -102,7 +106,7 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 		}
 		return printPublished(cmd.OutOrStdout(), chip.Title, list)
 	case f.calibrate != "":
-		return f.runCalibrate(cmd, chip, name, len(args) > 0)
+		return f.runCalibrate(cmd, chip, name, named)
 	}
 	s, from, to, err := f.subject(cmd, name, chip)
 	if err != nil {
@@ -163,6 +167,7 @@ func (f *flags) subject(cmd *cobra.Command, name string, chip *targets.Target) (
 	if s, err = Find(cmd.Context(), f.root, name, f.sets, chip, p); err != nil {
 		return nil, 0, 0, err
 	}
+	fmt.Fprint(cmd.ErrOrStderr(), s.Taken)
 	if err := s.Assume(share(cmd, "neurons", &f.neurons), share(cmd, "head-rows", &f.rows)); err != nil {
 		return nil, 0, 0, err
 	}

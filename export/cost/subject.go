@@ -9,8 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/usage"
@@ -23,6 +25,7 @@ import (
 // Subject is a model whose cost is asked for, on a chip, by an engine. Its methods change nothing.
 type Subject struct {
 	Source  string // what was named
+	Taken   string // lines of notes on which of two models of one name that is
 	Config  *configs.Config
 	Target  *targets.Target
 	Profile *targets.Profile
@@ -40,8 +43,8 @@ type Subject struct {
 }
 
 // Find makes a subject of what a user named: a model file (it ends in .yaml), an image or the folder of an export, a
-// checkpoint, a run or its name, or the name of a model file that is built in. sets override keys of the configuration,
-// after which nothing is measured any more.
+// checkpoint, a run or its name, a released model, or the name of a model file that is built in. sets override keys of the
+// configuration, after which nothing is measured any more.
 func Find(ctx context.Context, root, name string, sets []string, chip *targets.Target, profile *targets.Profile) (*Subject, error) {
 	s := &Subject{Source: name, Target: chip, Profile: profile}
 	if e := filepath.Ext(name); e == ".yaml" || e == ".yml" {
@@ -50,14 +53,19 @@ func Find(ctx context.Context, root, name string, sets []string, chip *targets.T
 	if at := export.ImageAt(name); name != "" && filepath.Ext(at) == ".clm" {
 		return s, s.fromImage(at, sets)
 	}
-	path, err := checkpoints.Resolve(root, name)
+	var notes strings.Builder
+	found, err := released.Find(ctx, root, name, &notes)
+	s.Taken = notes.String()
 	if name != "" && errors.Is(err, fs.ErrNotExist) && slices.Contains(configs.Builtin(), name+".yaml") {
 		return s, s.fromConfig(name, sets)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return s, s.fromCheckpoint(ctx, path, sets)
+	if m := found.Model; m != nil {
+		return s, s.fromReleased(ctx, m, sets)
+	}
+	return s, s.fromCheckpoint(ctx, found.Path, sets)
 }
 
 func (s *Subject) fromConfig(name string, sets []string) (err error) {
@@ -110,14 +118,28 @@ func (s *Subject) fromCheckpoint(ctx context.Context, path string, sets []string
 	if err != nil {
 		return err
 	}
-	if changed, err := s.override(string(text), sets); err != nil || changed {
+	return s.fromWeights(text, sets, "the checkpoint just now", func(opt export.Options) (*export.Built, error) {
+		return export.BuildImage(ctx, ck, opt)
+	})
+}
+
+func (s *Subject) fromReleased(ctx context.Context, m *released.Model, sets []string) error {
+	s.Source = m.Source
+	return s.fromWeights(m.Config, sets, "the released model just now", func(opt export.Options) (*export.Built, error) {
+		return export.BuildReleased(ctx, m, opt)
+	})
+}
+
+// fromWeights measures a model that has its weights; config is its configuration.
+func (s *Subject) fromWeights(config []byte, sets []string, from string, build func(export.Options) (*export.Built, error)) error {
+	if changed, err := s.override(string(config), sets); err != nil || changed {
 		return err
 	}
-	b, err := export.BuildImage(ctx, ck, export.Options{Target: s.Target, Clusters: export.AutoClusters, Measure: true})
+	b, err := build(export.Options{Target: s.Target, Clusters: export.AutoClusters, Measure: true})
 	if err != nil {
 		return err
 	}
-	s.Measured, s.From = b.Measured, "the checkpoint just now"
+	s.Measured, s.From = b.Measured, from
 	s.FullHead = b.Measured == nil || b.Measured.Head == nil
 	return s.known(b.Layout.Buffers, int64(len(b.Bytes)))
 }
