@@ -36,6 +36,10 @@ func BuildReleased(ctx context.Context, m *released.Model, opt Options) (*Built,
 		return nil, fmt.Errorf("%s: %w", m.Source, err)
 	}
 	b.Model, b.PostTraining = &f.Model, m.PostTraining
+	// Model files may have got keys since the release; the image is written as one of today.
+	if b.Model.Config, err = config.YAML(); err != nil {
+		return nil, err
+	}
 	head := func() (*qat.Matrix, error) {
 		t := f.Tensor(configs.Head)
 		if t == nil {
