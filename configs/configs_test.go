@@ -276,7 +276,7 @@ func TestSets(t *testing.T) {
 		"extends=x.yaml":            "cannot be set here",
 		"n_heads=5":                 "--set n_heads=5: n_heads: d_model 128 does not divide into 5 heads",
 		"d_model=130":               "--set d_model=130: d_model: d_model 130 does not divide into 4 heads",
-		"context_length=100":        "--set context_length=100: context_length: 4096 tokens are not a whole number",
+		"context_length=100":        "--set context_length=100: context_length: 2048 tokens are not a whole number",
 		"quant.weights={bits: 4":    "--set quant.weights={bits: 4: not valid YAML",
 		"a.b.c.d.e.f.g.h.i.j.k.l=1": "so many parts",
 		"d_ff=1\x00":                "zero byte",

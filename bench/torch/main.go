@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return fmt.Errorf("--rounds %d --steps %d: give 1 or more of both: %w", *rounds, *steps, comparison.ErrUsage)
 	}
 
-	cfg, err := configs.Load(*config)
+	cfg, err := configs.Load(*config, recipe...)
 	if err != nil {
 		return err
 	}
@@ -96,6 +96,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	}
 	return result.write(stdout)
 }
+
+// recipe is how both sides train, whatever the model file says: what the script knows, and a step that several numbers of
+// micro-batches divide.
+var recipe = []string{"train.optimizer=adamw", "train.batch_tokens=4096"}
 
 // defaultThreads is one thread, and all processors.
 func defaultThreads() string {
