@@ -19,6 +19,7 @@ var update = flag.Bool("update", false, "rewrite the variants in this folder: co
 // sheet is what the test knows of a model file without reading it: sizes, and what the file is compared with.
 type sheet struct {
 	v, d, l, f, p, e    int // vocabulary, d_model, layers, neurons, width of the per-layer embeddings, experts
+	ngrams              int // rows of the bigram table
 	relu                bool
 	bits, group, scale  int // of the weights; bytes of a scale
 	with                string
@@ -51,6 +52,7 @@ var sheets = map[string]sheet{
 	"relu":        plainSheet("plain", "bytes", func(s *sheet) { s.relu = true }),
 	// Some published counts are of matrices alone, rounded to a hundred thousand, so norms may be on top.
 	"combo-wide":   comboSheet("combo", "bytes", func(s *sheet) { s.f, s.p, s.published, s.rounding = 256, 128, 4_900_000, 100_000 }),
+	"combo-tables": comboSheet("combo", "bytes", func(s *sheet) { s.f, s.p, s.ngrams, s.scale = 288, 128, 16384, 2 }),
 	"combo-v1024":  comboSheet("combo", "layers", func(s *sheet) { s.v = 1024 }),
 	"combo-v2048":  comboSheet("combo", "layers", func(s *sheet) { s.v = 2048 }),
 	"combo-v8192":  comboSheet("combo", "layers", func(s *sheet) { s.v = 8192 }),
@@ -81,7 +83,7 @@ func (s *sheet) rows(n, cols int) int {
 
 // parameters counts what docs/numerics.md multiplies.
 func (s *sheet) parameters() int {
-	n := s.v*s.d + s.d + s.l*(4*s.d*s.d+max(s.e, 1)*3*s.d*s.f+2*s.d+s.e*s.d)
+	n := s.v*s.d + s.ngrams*s.d + s.d + s.l*(4*s.d*s.d+max(s.e, 1)*3*s.d*s.f+2*s.d+s.e*s.d)
 	if s.p > 0 {
 		n += s.l*s.p*s.d + s.p + s.v*s.l*s.p + s.l*(2*s.p*s.d+s.d)
 	}
@@ -89,9 +91,9 @@ func (s *sheet) parameters() int {
 }
 
 // read is the bytes of weights that a token reads when no neuron is skipped: the tied output layer and a row of it, one
-// expert of each layer, a row of the table of per-layer embeddings.
+// expert of each layer, a row of each of the other tables.
 func (s *sheet) read() int {
-	n := s.rows(s.v+1, s.d) + 4*s.d
+	n := s.rows(s.v+1, s.d) + s.rows(min(s.ngrams, 1), s.d) + 4*s.d
 	layer := s.rows(4*s.d+2*s.f, s.d) + s.rows(s.d, s.f) + 4*(2*s.d+s.e*s.d)
 	if s.relu { // down lies column by column
 		layer += s.f*16*blocks(s.d*s.bits, 128) - s.d*16*blocks(s.f*s.bits, 128)
