@@ -39,6 +39,15 @@ func TestTrainingGivesTheSameBytesEverywhere(t *testing.T) {
 		}, 0x456ad32040d53872},
 		"first without quantisation": {[]int{1}, func(c *configs.Config) { c.Quant.StartStep = 2 }, 0x2f9069747007e4da},
 		"float activations":          {[]int{2}, func(c *configs.Config) { c.Quant.Activations.Bits = 32 }, 0x372c8164e7f1e14},
+		"muon, a bigram table, sharper attention, short sequences": {[]int{1, 3}, func(c *configs.Config) {
+			c.Train.Optimizer = OptimizerMuon
+			c.Train.Muon = configs.Muon{LR: 0.02, Momentum: 0.95, Steps: 5, WeightDecay: 0.05}
+			c.NgramRows, c.AttentionScale, c.Train.StoriesApart = 29, 1.4, true
+		}, 0xecc6e1d844fafa92},
+		"muon with rows of equal size, experts": {[]int{2}, func(c *configs.Config) {
+			c.Train.Optimizer, c.Experts = OptimizerMuon, 3
+			c.Train.Muon = configs.Muon{LR: 0.02, Momentum: 0.9, Steps: 5, WeightDecay: 0.05, NormaliseRows: true}
+		}, 0x8238c1a250562073},
 	} {
 		for _, path := range simd.Paths() {
 			if path == simd.Library {

@@ -112,12 +112,15 @@ func (g *fakeGraph) Logits() []float32       { return nil }
 func (g *fakeGraph) FirstNonFinite() string  { return g.bad }
 func (g *fakeGraph) Close() error            { g.closed = true; return nil }
 
-// fakeSequences makes the n-th sequence out of n.
-type fakeSequences struct{ vocab, context int }
+// fakeSequences makes the n-th piece out of n. With apart it is three sequences of different lengths.
+type fakeSequences struct {
+	vocab, context int
+	apart          bool
+}
 
 // fakeFor are the fake sequences of a configuration.
 func fakeFor(cfg *configs.Config) fakeSequences {
-	return fakeSequences{cfg.VocabSize, cfg.ContextLength}
+	return fakeSequences{cfg.VocabSize, cfg.ContextLength, cfg.Train.StoriesApart}
 }
 
 func (f fakeSequences) Batch(n int64, ids, targets []int32, lengths []int) []int {
@@ -126,7 +129,11 @@ func (f fakeSequences) Batch(n int64, ids, targets []int32, lengths []int) []int
 			ids[at+i] = int32((n*31+int64(i)*7)%97) % int32(f.vocab)
 			targets[at+i] = int32((n*31+int64(i+1)*7)%97) % int32(f.vocab)
 		}
-		lengths = append(lengths, f.context)
+		if f.apart {
+			lengths = append(lengths, 1, f.context/3, f.context-1-f.context/3)
+		} else {
+			lengths = append(lengths, f.context)
+		}
 		n++
 	}
 	return lengths

@@ -45,7 +45,7 @@ func TestStepAveragesTheMicroBatches(t *testing.T) {
 	loss := 0.0
 	for micro := range 5 {
 		for s := range 2 {
-			fakeSequences{11, 6}.Batch(int64(micro*2+s), ids[s*6:s*6+6], targets[s*6:s*6+6], nil)
+			fakeSequences{11, 6, false}.Batch(int64(micro*2+s), ids[s*6:s*6+6], targets[s*6:s*6+6], nil)
 		}
 		l, err := own.Run(ids, targets)
 		if err != nil {
@@ -188,7 +188,7 @@ func TestStepStopsAtWhatIsNotFinite(t *testing.T) {
 func microBatch(first int64) []int32 {
 	ids := make([]int32, 12)
 	for s := range 2 {
-		fakeSequences{11, 6}.Batch(first+int64(s), ids[s*6:s*6+6], make([]int32, 6), nil)
+		fakeSequences{11, 6, false}.Batch(first+int64(s), ids[s*6:s*6+6], make([]int32, 6), nil)
 	}
 	return ids
 }
