@@ -65,6 +65,7 @@ type WeightQuant struct {
 	Bits  int       `yaml:"bits"`  // 2, 4, 8, or 32 for weights that stay float32
 	Group int       `yaml:"group"` // columns that share a scale: 32, 64, 128, or 0 for a whole row
 	Scale ScaleType `yaml:"scale"`
+	Clip  float64   `yaml:"clip"` // share of a group's largest magnitude that has the largest code; what is beyond is cut off; 0 is taken as 1
 }
 
 // ClassRule overrides parts of a [WeightQuant]; a nil field inherits.
@@ -72,6 +73,7 @@ type ClassRule struct {
 	Bits  *int       `yaml:"bits"`
 	Group *int       `yaml:"group"`
 	Scale *ScaleType `yaml:"scale"`
+	Clip  *float64   `yaml:"clip"`
 }
 
 // ActivationQuant is the quantisation of the vectors that enter matrix products: 8 bits, or 32 for none

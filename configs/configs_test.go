@@ -260,7 +260,7 @@ func TestRefusals(t *testing.T) {
 func TestSets(t *testing.T) {
 	c := mustLoad(t, "combo", "train.lr=3e-3", "d_ff=64", "train.tokens=20_000_000", "train.tokens=2e7",
 		"quant.classes.ple_table.bits=2", "quant.weights={bits: 8, scale: f16}", "name=\"7\"", "tie_embeddings=false", " activation = swiglu")
-	if c.Train.LR != 0.003 || c.DFF != 64 || c.Train.Tokens != 20_000_000 || c.WeightQuant(ClassPLETable) != (WeightQuant{2, 64, ScaleF16}) ||
+	if c.Train.LR != 0.003 || c.DFF != 64 || c.Train.Tokens != 20_000_000 || c.WeightQuant(ClassPLETable) != (WeightQuant{2, 64, ScaleF16, 1}) ||
 		c.WeightQuant(ClassHead).Bits != 8 || c.Name != "7" || c.TieEmbeddings || c.Activation != SwiGLU {
 		t.Errorf("have %+v", c)
 	}

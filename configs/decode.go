@@ -94,7 +94,7 @@ func decodeClasses(n *node, v reflect.Value, key string) error {
 		names = append(names, string(c))
 	}
 	if n.null || !n.mapping {
-		return n.at.errorf(key, "want tensor classes (%s), each with bits, group or scale", strings.Join(names, ", "))
+		return n.at.errorf(key, "want tensor classes (%s), each with bits, group, scale or clip", strings.Join(names, ", "))
 	}
 	classes := map[TensorClass]ClassRule{}
 	for _, e := range n.entries {

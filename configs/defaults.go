@@ -14,7 +14,7 @@ func Defaults() *Config {
 		RopeTheta:      10000,
 		NormEps:        1e-6,
 		Quant: Quant{
-			Weights:     WeightQuant{Bits: 4, Group: 64, Scale: ScaleF32},
+			Weights:     WeightQuant{Bits: 4, Group: 64, Scale: ScaleF32, Clip: 1},
 			Activations: ActivationQuant{Bits: 8},
 			StartStep:   0,
 		},

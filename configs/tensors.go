@@ -155,6 +155,9 @@ func (c *Config) WeightQuant(class TensorClass) WeightQuant {
 	if rule.Scale != nil {
 		q.Scale = *rule.Scale
 	}
+	if rule.Clip != nil {
+		q.Clip = *rule.Clip
+	}
 	return q
 }
 

@@ -105,7 +105,7 @@ func (c *Config) checkSizes() *fault {
 
 func (c *Config) checkQuant() *fault {
 	w := c.Quant.Weights
-	if f := checkWeights("quant.weights", &w.Bits, &w.Group, &w.Scale); f != nil {
+	if f := checkWeights("quant.weights", &w.Bits, &w.Group, &w.Scale, &w.Clip); f != nil {
 		return f
 	}
 	if b := c.Quant.Activations.Bits; b != 8 && b != 32 {
@@ -122,7 +122,7 @@ func (c *Config) checkQuant() *fault {
 		if ok && class == ClassHead && c.TieEmbeddings {
 			return bad("the head is the token embedding (tie_embeddings: true); give this rule to the class embedding", key)
 		}
-		if f := checkWeights(key, rule.Bits, rule.Group, rule.Scale); f != nil {
+		if f := checkWeights(key, rule.Bits, rule.Group, rule.Scale, rule.Clip); f != nil {
 			return f
 		}
 	}
@@ -133,7 +133,7 @@ func (c *Config) checkQuant() *fault {
 }
 
 // checkWeights looks at the parts of a weight quantisation that are given.
-func checkWeights(section string, bits, group *int, scale *ScaleType) *fault {
+func checkWeights(section string, bits, group *int, scale *ScaleType, clip *float64) *fault {
 	if bits != nil && !slices.Contains([]int{2, 4, 8, 32}, *bits) {
 		return bad(fmt.Sprintf("want 2, 4, 8, or 32 for weights that stay float32; have %d", *bits), section+".bits")
 	}
@@ -141,7 +141,12 @@ func checkWeights(section string, bits, group *int, scale *ScaleType) *fault {
 		return bad(fmt.Sprintf("want 32, 64, 128, or 0 for a whole row; have %d", *group), section+".group")
 	}
 	if scale != nil {
-		return oneOf(section+".scale", string(*scale), string(ScaleF32), string(ScaleF16))
+		if f := oneOf(section+".scale", string(*scale), string(ScaleF32), string(ScaleF16)); f != nil {
+			return f
+		}
+	}
+	if clip != nil {
+		return within(section+".clip", *clip, 0.1, 1)
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func quantiseGroup(spec Spec, w []float32, codes []int8) float32 {
 	m := maxAbs(w)
 	var s float32
 	if !(m < tiny) {
-		s = m / q
+		s = m / Divisor(spec)
 		if spec.Scale == configs.ScaleF16 {
 			s = HalfValue(halfBits(s))
 		}

@@ -2,6 +2,7 @@ package qat
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -145,4 +146,46 @@ func FuzzUnpack(f *testing.F) {
 			t.Error("the bytes change")
 		}
 	})
+}
+
+// With a clip, the scale is this share of what it would be; weights within it are rounded to the nearest code, those beyond
+// have the largest, and a clip of 1 is none.
+func TestClip(t *testing.T) {
+	rng := rand.New(rand.NewPCG(8, 9))
+	w := make([]float32, 4*96)
+	for i := range w {
+		w[i] = float32(rng.NormFloat64())
+	}
+	quantise := func(bits int, clip float64) *Matrix {
+		m, err := Quantise(Spec{Bits: bits, Group: 32, Scale: configs.ScaleF32, Clip: clip}, w, 4, 96)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	for _, bits := range []int{2, 4, 8} {
+		none, one := quantise(bits, 0), quantise(bits, 1)
+		if !slices.Equal(none.Codes, one.Codes) || !slices.Equal(none.Scales, one.Scales) {
+			t.Errorf("%d bits: a clip of 1 changes something", bits)
+		}
+		for _, clip := range []float64{0.5, 0.9, 0.99} {
+			m, q, cut := quantise(bits, clip), float64(MaxCode(bits)), 0
+			for i, x := range w {
+				s := float64(m.Scales[i/32])
+				if got, want := s, clip*float64(one.Scales[i/32]); math.Abs(got-want) > 1e-6*want {
+					t.Fatalf("%d bits, clip %v: scale %v, want %v", bits, clip, got, want)
+				}
+				off := math.Abs(float64(x)) - s*math.Abs(float64(m.Codes[i]))
+				switch {
+				case math.Abs(float64(m.Codes[i])) == q && off > s/2:
+					cut++
+				case math.Abs(off) > s*0.500001:
+					t.Fatalf("%d bits, clip %v: %v became %v times %v", bits, clip, x, m.Codes[i], s)
+				}
+			}
+			if cut == 0 && clip == 0.5 {
+				t.Errorf("%d bits, clip %v: nothing is cut off", bits, clip)
+			}
+		}
+	}
 }

@@ -37,7 +37,9 @@ func preimageGroup(spec Spec, w []float32, want []int8, scale float32, codes []i
 	exact, most := float32(largest)*scale, (float32(largest)+0.5)*scale
 	// The weight that a float32 scale was made of is at most one step away. A float16 scale that is subnormal may be far
 	// above a seventh of its weight, whose code is then less than 7; the largest weight with that code leads to the scale.
-	for _, top := range []float32{exact, math.Nextafter32(exact, 0), math.Nextafter32(exact, math.MaxFloat32), most, math.Nextafter32(most, 0)} {
+	cut := Divisor(spec) * scale // with a clip, the largest weight is beyond its code
+	for _, top := range []float32{exact, math.Nextafter32(exact, 0), math.Nextafter32(exact, math.MaxFloat32), most, math.Nextafter32(most, 0),
+		cut, math.Nextafter32(cut, 0), math.Nextafter32(cut, math.MaxFloat32)} {
 		for i, c := range want {
 			switch c {
 			case 0:

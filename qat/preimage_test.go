@@ -18,6 +18,8 @@ func TestPreimage(t *testing.T) {
 		{Bits: 2, Group: 32, Scale: configs.ScaleF32}, {Bits: 2, Group: 0, Scale: configs.ScaleF16},
 		{Bits: 4, Group: 64, Scale: configs.ScaleF32}, {Bits: 4, Group: 32, Scale: configs.ScaleF16},
 		{Bits: 8, Group: 128, Scale: configs.ScaleF32}, {Bits: 8, Group: 0, Scale: configs.ScaleF16},
+		{Bits: 2, Group: 32, Scale: configs.ScaleF16, Clip: 0.5}, {Bits: 4, Group: 64, Scale: configs.ScaleF32, Clip: 0.9},
+		{Bits: 4, Group: 32, Scale: configs.ScaleF16, Clip: 0.95}, {Bits: 8, Group: 0, Scale: configs.ScaleF32, Clip: 0.99},
 	} {
 		for range 400 {
 			const rows, cols = 3, 100

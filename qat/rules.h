@@ -157,12 +157,13 @@ RULE float rule_half(float f) {
     return rule_from_bits(u & ~0x1fffu);
 }
 
-/* Quantises one group of n weights with largest code q (1, 7 or 127) and returns the scale. half: binary16 scale. */
-RULE float rule_quantise_group(const float *w, int64_t n, float q, int half, float *codes) {
+/* Quantises one group of n weights with largest code q (1, 7 or 127) and returns the scale, the largest magnitude over
+ * divisor, which is q or, to cut large weights off, more. half: binary16 scale. */
+RULE float rule_quantise_group(const float *w, int64_t n, float q, float divisor, int half, float *codes) {
     float m = rule_maxabs(w, n);
     float s = 0;
     if (!(m < 0x1p-100f)) {
-        s = m / q;
+        s = m / divisor;
         if (half) s = rule_half(s);
     }
     if (s == 0) {

@@ -24,6 +24,16 @@ func MaxCode(bits int) int {
 	return 0
 }
 
+// Divisor is what the largest magnitude of a group is divided by to give its scale: the largest code over spec.Clip, so that
+// with a clip below 1 weights beyond this share of the largest are cut off, and the others lie closer.
+func Divisor(spec Spec) float32 {
+	q := float64(MaxCode(spec.Bits))
+	if spec.Clip > 0 {
+		q /= spec.Clip
+	}
+	return float32(q)
+}
+
 // Groups is the number of scales in a row of cols columns.
 func Groups(spec Spec, cols int) int {
 	if spec.Group <= 0 {

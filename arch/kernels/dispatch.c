@@ -71,8 +71,8 @@ void k_gelu_mul_grad(const float *g, const float *e, const float *dy, int64_t ld
 }
 
 void k_gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
-              int32_t half, float *y) {
-    set->gather(table, ids, rows, cols, group, max_code, half, y);
+              float divisor, int32_t half, float *y) {
+    set->gather(table, ids, rows, cols, group, max_code, divisor, half, y);
 }
 
 void k_scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t cols, float scale, float *dtable) {

@@ -215,7 +215,7 @@ func Gather(table []float32, ids []int32, cols int, spec qat.Spec, mode Mode, y 
 		maxCode = 0
 	}
 	C.k_gather(ptr(table), iptr(ids), n(len(ids)), n(cols), n(groupWidth(spec, cols)), C.int32_t(maxCode),
-		flag(spec.Scale == configs.ScaleF16), ptr(y))
+		C.float(qat.Divisor(spec)), flag(spec.Scale == configs.ScaleF16), ptr(y))
 }
 
 // ScatterAdd adds scale * dy, a row per id, to the rows ids of dtable.

@@ -54,9 +54,10 @@ void k_gelu_mul(const float *g, const float *e, int64_t lde, int64_t rows, int64
 void k_gelu_mul_grad(const float *g, const float *e, const float *dy, int64_t lde, int64_t rows, int64_t p, float *dg,
                      float *de);
 
-/* Table rows: y[rows, cols] = dequantised rows ids of table; max_code 0: not quantised. */
+/* Table rows: y[rows, cols] = dequantised rows ids of table; max_code 0: not quantised. divisor: see
+ * rule_quantise_group. */
 void k_gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
-              int32_t half, float *y);
+              float divisor, int32_t half, float *y);
 /* dtable[ids[r]] += scale * dy[r]; k_clear_rows zeroes those rows first. */
 void k_scatter_add(const float *dy, const int32_t *ids, int64_t rows, int64_t cols, float scale, float *dtable);
 void k_clear_rows(const int32_t *ids, int64_t rows, int64_t cols, float *dtable);

@@ -1,7 +1,7 @@
 /* ple.h: rows of tables, and the mix of projection and table that makes the per-layer embeddings. */
 
 static void gather(const float *table, const int32_t *ids, int64_t rows, int64_t cols, int64_t group, int32_t max_code,
-              int32_t half, float *y) {
+              float divisor, int32_t half, float *y) {
     for (int64_t r = 0; r < rows; r++, y += cols) {
         const float *w = table + (int64_t)ids[r] * cols;
         if (!max_code) {
@@ -10,7 +10,7 @@ static void gather(const float *table, const int32_t *ids, int64_t rows, int64_t
         }
         for (int64_t c = 0; c < cols; c += group) {
             int64_t n = cols - c < group ? cols - c : group;
-            float s = rule_quantise_group(w + c, n, (float)max_code, half, y + c);
+            float s = rule_quantise_group(w + c, n, (float)max_code, divisor, half, y + c);
             for (int64_t i = 0; i < n; i++) y[c + i] *= s;
         }
     }

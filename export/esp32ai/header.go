@@ -137,7 +137,7 @@ func (h *Header) config(name string) *configs.Config {
 	c.ContextLength, c.PLEDim, c.TieEmbeddings = h.Context, h.PLEDim, h.Tied
 	c.Activation, c.QKNorm, c.Experts = configs.SwiGLU, false, 0
 	c.RopeTheta, c.NormEps = float64(h.RopeTheta), 1e-6
-	c.Quant.Weights = configs.WeightQuant{Bits: 4, Group: 0, Scale: configs.ScaleF16}
+	c.Quant.Weights = configs.WeightQuant{Bits: 4, Group: 0, Scale: configs.ScaleF16, Clip: 1}
 	c.Train.MicroBatch, c.Train.BatchTokens = 1, max(h.Context, 1)
 	c.Train.Tokens = int64(c.Train.BatchTokens)
 	c.Train.ZeroInitProj = false

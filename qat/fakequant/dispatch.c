@@ -14,9 +14,9 @@ void fq_use(int32_t path) {
     }
 }
 
-void fq_weights(const float *w, int64_t rows, int64_t cols, int64_t group, int32_t max_code, int32_t half, float *values,
-                int8_t *codes, float *scales, int32_t *bias) {
-    set->weights(w, rows, cols, group, max_code, half, values, codes, scales, bias);
+void fq_weights(const float *w, int64_t rows, int64_t cols, int64_t group, int32_t max_code, float divisor, int32_t half,
+                float *values, int8_t *codes, float *scales, int32_t *bias) {
+    set->weights(w, rows, cols, group, max_code, divisor, half, values, codes, scales, bias);
 }
 
 void fq_activations(const float *x, int64_t rows, int64_t cols, float *values, uint8_t *codes, float *scales) {

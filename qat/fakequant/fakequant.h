@@ -15,9 +15,9 @@ enum { FQ_BLOCK = 16 };
 void fq_use(int32_t path);
 
 /* Quantises rows x cols weights. values gets code * scale. codes, when not NULL, gets the codes in blocks, scales and bias
- * what belongs to them. group: columns that share a scale, 1 <= group <= cols; a multiple of 4 unless it is cols. */
-void fq_weights(const float *w, int64_t rows, int64_t cols, int64_t group, int32_t max_code, int32_t half, float *values,
-                int8_t *codes, float *scales, int32_t *bias);
+ * what belongs to them. A scale is the largest magnitude over divisor. group: columns that share a scale, 1 <= group <= cols; a multiple of 4 unless it is cols. */
+void fq_weights(const float *w, int64_t rows, int64_t cols, int64_t group, int32_t max_code, float divisor, int32_t half,
+                float *values, int8_t *codes, float *scales, int32_t *bias);
 
 /* Quantises each row of x, rows x cols activations. values, when not NULL, gets code * scale; codes gets code + 128 in
  * rows padded with 128 to a multiple of four; scales gets one float a row. */

@@ -42,6 +42,9 @@ func specs() (all []qat.Spec) {
 		for _, group := range []int{0, 32, 64, 128} {
 			for _, scale := range []configs.ScaleType{configs.ScaleF32, configs.ScaleF16} {
 				all = append(all, qat.Spec{Bits: bits, Group: group, Scale: scale})
+				if group == 32 || group == 0 {
+					all = append(all, qat.Spec{Bits: bits, Group: group, Scale: scale, Clip: 0.9}, qat.Spec{Bits: bits, Group: group, Scale: scale, Clip: 0.5})
+				}
 			}
 		}
 	}

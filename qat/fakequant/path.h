@@ -20,15 +20,15 @@ static int32_t put_codes(const float *code, int64_t n, int8_t *to) {
     return -128 * sum;
 }
 
-static void weights(const float *w, int64_t rows, int64_t cols, int64_t group, int32_t max_code, int32_t half, float *values,
-                    int8_t *codes, float *scales, int32_t *bias) {
+static void weights(const float *w, int64_t rows, int64_t cols, int64_t group, int32_t max_code, float divisor, int32_t half,
+                    float *values, int8_t *codes, float *scales, int32_t *bias) {
     int64_t groups = (cols + group - 1) / group, quads = (cols + 3) / 4, blocks = (rows + FQ_BLOCK - 1) / FQ_BLOCK;
     for (int64_t r = 0; r < rows; r++) {
         int64_t block = r / FQ_BLOCK, lane = r % FQ_BLOCK;
         for (int64_t g = 0; g < groups; g++) {
             int64_t c = g * group, n = cols - c < group ? cols - c : group;
             float *v = values + r * cols + c;
-            float s = rule_quantise_group(w + r * cols + c, n, (float)max_code, half, v);
+            float s = rule_quantise_group(w + r * cols + c, n, (float)max_code, divisor, half, v);
             if (codes) {
                 int64_t at = (block * groups + g) * FQ_BLOCK + lane;
                 bias[at] = put_codes(v, n, codes + ((block * quads + c / 4) * FQ_BLOCK + lane) * 4);

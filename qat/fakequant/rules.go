@@ -79,7 +79,8 @@ func Weights(spec qat.Spec, w []float32, rows, cols int, values []float32, packe
 			codes, scales, bias = (*C.int8_t)(unsafe.Pointer(unsafe.SliceData(c))), ptr(s), (*C.int32_t)(unsafe.Pointer(unsafe.SliceData(b)))
 		}
 		at := i * (rows / parts) * cols
-		C.fq_weights(ptr(w[at:]), C.int64_t(rows/parts), C.int64_t(cols), C.int64_t(group), C.int32_t(qat.MaxCode(spec.Bits)), half,
+		C.fq_weights(ptr(w[at:]), C.int64_t(rows/parts), C.int64_t(cols), C.int64_t(group), C.int32_t(qat.MaxCode(spec.Bits)),
+			C.float(qat.Divisor(spec)), half,
 			ptr(values[at:]), codes, scales, bias)
 	}
 }
