@@ -44,7 +44,7 @@ func TestCommand(t *testing.T) {
 		!strings.Contains(notes, "ple_table: trained with 4 bits in groups of 32, quantised after training to 2 bits") {
 		t.Errorf("%+v\n%s", r.Manifest, notes)
 	}
-	for _, args := range [][]string{{"--target", "esp8266"}, {filepath.Join(root, "none")}, {"--runs", filepath.Join(root, "none")}, {"--bits", "9", "--runs", runs}} {
+	for _, args := range [][]string{{"--target", "esp8266"}, {filepath.Join(root, "none")}, {"nothing", "--runs", filepath.Join(root, "none")}, {"--bits", "9", "--runs", runs}} {
 		if _, _, err := run(t, Command(), append(args, "--out", filepath.Join(root, "x"))...); err == nil {
 			t.Errorf("%v was accepted", args)
 		}

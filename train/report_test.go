@@ -164,8 +164,8 @@ func TestBudgetTable(t *testing.T) {
 	}
 	var out bytes.Buffer
 	printBudget((&keyedLines{w: &out}).Note, cfg, plan, 2)
-	for _, want := range []string{"3,377,600", "12.00 MFLOP", "1,802,240 weights", "reads one row", "977 steps",
-		"4 micro-batches x 4 sequences x 256 tokens"} {
+	for _, want := range []string{"3,377,600", "12.00 MFLOP", "1,802,240 weights", "reads one row", "1,954 steps",
+		"4 micro-batches x 2 sequences x 256 tokens"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in\n%s", want, out.String())
 		}
