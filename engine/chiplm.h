@@ -320,6 +320,10 @@ typedef struct chiplm_search {
 /* The search that proves its result where the image has clusters, and reads every row where not. */
 chiplm_search chiplm_search_certified(const chiplm_image *image);
 
+/* Up to so many best tokens a search is worth its while; for more it reads nearly all rows, or more than the whole layer with
+ * its bounds, and takes longer on the chip (docs/cost.md). */
+enum { CHIPLM_SEARCH_MOST = 4 };
+
 /* The same as chiplm_forward_last, but only the k best tokens after the last id are wanted, 1 <= k <= vocab_size: their
  * ids go to best and their logits to logits, k of each, ordered by logit down, then id up, as chiplm_top would choose from
  * all. found is their number: k, or less when a search with a limit looked at fewer rows. CHIPLM_ERR_CLUSTERS when the

@@ -23,6 +23,15 @@ type Search struct {
 // Certified is the search that proves its result where the image has clusters, and reads every row where not.
 func (im *Image) Certified() Search { return Search{Full: im.c.model.clusters == 0, Margin: 1} }
 
+// SearchFor is the way to find the best k tokens that is likely to read least: a certified search for a few of them, and
+// every row for more, or where the image has no clusters.
+func (im *Image) SearchFor(k int) Search {
+	if k > C.CHIPLM_SEARCH_MOST {
+		return Search{Full: true}
+	}
+	return im.Certified()
+}
+
 // ForwardBest feeds ids, at least one, and finds the k best tokens after the last of them, ordered by logit down, then id
 // up; k is cut to the vocabulary. They are fewer than k only if a search with a limit looked at fewer rows. Errors as
 // Forward, and ErrClusters when the image has no clusters and the search is not full.

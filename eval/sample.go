@@ -43,6 +43,14 @@ type Text struct {
 	Count *Count            `json:"count,omitempty"`
 }
 
+// choices is how many of the likeliest tokens one is drawn from.
+func (o *SampleOptions) choices() int {
+	if o.Temperature == 0 {
+		return 1
+	}
+	return o.TopK
+}
+
 // sample lets the engine write from a prompt. The text goes to out as it comes, in whole UTF-8 characters.
 func sample(ctx context.Context, s *subject, opt SampleOptions, out io.Writer) (Text, error) {
 	r, err := newRunner(s, engine.Options{Batch: opt.Batch}, opt.Count)
@@ -61,7 +69,7 @@ func sample(ctx context.Context, s *subject, opt SampleOptions, out io.Writer) (
 		if c, err = opt.Template.fill(s.tokenizer, opt.Prompt, opt.Hole, w.context); err != nil {
 			return Text{}, err
 		}
-	} else if search := s.image.Certified(); !search.Full {
+	} else if search := s.image.SearchFor(opt.choices()); !search.Full {
 		w.search = &search
 	}
 	text.Started = true // nothing is refused any more

@@ -156,11 +156,7 @@ func (w *writer) feed() error {
 	if w.search == nil {
 		err = w.run.ForwardLast(w.ids, w.logits)
 	} else {
-		k := w.opt.TopK
-		if w.opt.Temperature == 0 {
-			k = 1
-		}
-		w.best, err = w.run.ForwardBest(w.ids, *w.search, k)
+		w.best, err = w.run.ForwardBest(w.ids, *w.search, w.opt.choices())
 	}
 	if err != nil {
 		return err

@@ -1,13 +1,10 @@
 /* Generating: the prompt in blocks, then a token at a time. */
 #include "board.h"
 
-/* A search for more tokens takes longer than reading all logits, by the cost model: docs/cost.md. The result is the same. */
-enum { SEARCH_MOST = 4 };
-
 uint32_t board_best(const board *b, uint32_t temperature, uint32_t top_k) {
     const chiplm_model *m = &b->image.model;
     const uint32_t k = temperature == 0 ? 1 : top_k;
-    return m->clusters > 0 && k > 0 && k <= SEARCH_MOST && k <= m->vocab_size ? k : 0;
+    return m->clusters > 0 && k > 0 && k <= CHIPLM_SEARCH_MOST && k <= m->vocab_size ? k : 0;
 }
 
 chiplm_status board_feed(board *b, const int32_t *ids, size_t n, uint32_t k) {
