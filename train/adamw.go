@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 
 	"gorgonia.org/gorgonia"
 
@@ -76,26 +75,21 @@ func (a *AdamW) Step(params []gorgonia.ValueGrad) error {
 	if err := a.prepare(params); err != nil {
 		return err
 	}
-	var bad atomic.Int64 // the number of the first parameter that is not finite, or more
-	bad.Store(int64(len(params)))
+	bad := noneBad(params)
 	a.idle()
 	share(a.Threads, len(a.pieces), func(thread, i int) {
 		p := a.pieces[i]
 		t := a.tensors[p.param]
 		m, v := a.m[p.param], a.v[p.param]
 		if !t.k.Update(t.w[p.from:p.to], m[p.from:p.to], v[p.from:p.to], t.g[p.from:p.to]) {
-			for was := bad.Load(); int64(p.param) < was && !bad.CompareAndSwap(was, int64(p.param)); was = bad.Load() {
-			}
+			bad.note(p.param)
 		}
 		if thread < len(a.profiles) { // weight and moments read and written, gradient read
 			a.profiles[thread].Lap(profile.Memory(profile.Optimiser, 7*(p.to-p.from)))
 		}
 	})
 	a.idle()
-	if i := int(bad.Load()); i < len(params) {
-		return fmt.Errorf("adamw: %s: %w", parameterName(params[i], i), errWeightNotFinite)
-	}
-	return nil
+	return bad.err("adamw", params)
 }
 
 // idle charges the time up to here of threads that wait for others.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 
 	"gorgonia.org/gorgonia"
 
@@ -85,22 +84,17 @@ func (o *Muon) Step(params []gorgonia.ValueGrad) error {
 		return err
 	}
 	o.steps++
-	var bad atomic.Int64 // the number of the first parameter that is not finite, or more
-	bad.Store(int64(len(params)))
+	bad := noneBad(params)
 	share(o.Threads, len(o.matrices), func(thread, i int) {
 		m := o.matrices[i]
 		if !o.update(m, o.work[thread]) {
-			for was := bad.Load(); int64(m.param) < was && !bad.CompareAndSwap(was, int64(m.param)); was = bad.Load() {
-			}
+			bad.note(m.param)
 		}
 		if thread < len(o.profiles) {
 			o.profiles[thread].Lap(schulzCost(m.rows, m.cols, o.Steps))
 		}
 	})
-	if i := int(bad.Load()); i < len(params) {
-		return fmt.Errorf("muon: %s: %w", parameterName(params[i], i), errWeightNotFinite)
-	}
-	return nil
+	return bad.err("muon", params)
 }
 
 // schulzCost is the arithmetic of a matrix's update.
@@ -116,6 +110,7 @@ func (o *Muon) prepare(params []gorgonia.ValueGrad) error {
 		return fmt.Errorf("muon: %d parameters, but state for %d and parts for %d", len(params), len(o.m), len(o.Parts))
 	}
 	o.matrices = o.matrices[:0]
+	means, squares := o.m, o.rows // kept only when nothing is refused
 	large, small := 0, 0
 	for i, p := range params {
 		parts := 1
@@ -123,29 +118,30 @@ func (o *Muon) prepare(params []gorgonia.ValueGrad) error {
 			parts = o.Parts[i]
 		}
 		w, g, rows, cols, err := muonParameter(p, parts)
-		if err == nil && !first && (len(o.m[i]) != len(w) || o.NormaliseRows && len(o.rows[i]) != rows) {
+		if err == nil && !first && (len(means[i]) != len(w) || o.NormaliseRows && len(squares[i]) != rows) {
 			err = fmt.Errorf("%d weights in %d rows, but state for others", len(w), rows)
 		}
 		if err != nil {
 			return fmt.Errorf("muon: %s: %w", parameterName(p, i), err)
 		}
 		if first {
-			o.m = append(o.m, pages.Make[float32](len(w)))
+			means = append(means, pages.Make[float32](len(w)))
 			if o.NormaliseRows {
-				o.rows = append(o.rows, make([]float32, rows))
+				squares = append(squares, make([]float32, rows))
 			}
 		}
 		rows /= parts
 		for part := range parts {
 			from, to := part*rows*cols, (part+1)*rows*cols
-			m := muonMatrix{param: i, rows: rows, cols: cols, w: w[from:to], g: g[from:to], m: o.m[i][from:to]}
+			m := muonMatrix{param: i, rows: rows, cols: cols, w: w[from:to], g: g[from:to], m: means[i][from:to]}
 			if o.NormaliseRows {
-				m.mean = o.rows[i][part*rows : (part+1)*rows]
+				m.mean = squares[i][part*rows : (part+1)*rows]
 			}
 			o.matrices = append(o.matrices, m)
 		}
 		large, small = max(large, rows*cols), max(small, min(rows, cols))
 	}
+	o.m, o.rows = means, squares
 	for len(o.work) < max(o.Threads, 1) {
 		o.work = append(o.work, muonWork{})
 	}

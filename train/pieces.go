@@ -1,8 +1,11 @@
 package train
 
 import (
+	"fmt"
 	"sync"
 	"sync/atomic"
+
+	"gorgonia.org/gorgonia"
 )
 
 // pieceSize is the number of elements that a goroutine works on at a time: few enough to share well, and enough that
@@ -39,4 +42,29 @@ func share(threads, n int, f func(thread, i int)) {
 		})
 	}
 	wg.Wait()
+}
+
+// firstBad is the number of the first parameter that an update made infinite or NaN, whichever goroutine finds it, or the
+// number of parameters.
+type firstBad struct{ atomic.Int64 }
+
+// noneBad is where an update of parameters starts.
+func noneBad(params []gorgonia.ValueGrad) *firstBad {
+	b := &firstBad{}
+	b.Store(int64(len(params)))
+	return b
+}
+
+// note says that a parameter is not finite.
+func (b *firstBad) note(param int) {
+	for was := b.Load(); int64(param) < was && !b.CompareAndSwap(was, int64(param)); was = b.Load() {
+	}
+}
+
+// err names the first such parameter; it is nil when there is none.
+func (b *firstBad) err(solver string, params []gorgonia.ValueGrad) error {
+	if i := int(b.Load()); i < len(params) {
+		return fmt.Errorf("%s: %s: %w", solver, parameterName(params[i], i), errWeightNotFinite)
+	}
+	return nil
 }

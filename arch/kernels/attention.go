@@ -72,7 +72,7 @@ func byBlocks(table []float32, positions, cols int) []float32 {
 func (a *Attention) Forward(lengths []int, qkv, y []float32) {
 	a.each(lengths, func(seq, row int, max, sum []float32) {
 		q, o := a.rows(qkv, 3, row, seq, "qkv"), a.rows(y, 1, row, seq, "y")
-		C.k_attention(ptr(q), 1, n(seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin), C.float(a.eps), C.float(a.scale),
+		C.k_attention(ptr(q), n(seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin), C.float(a.eps), C.float(a.scale),
 			C.int32_t(a.mode), flag(a.norm), ptr(max), ptr(sum), ptr(a.work), ptr(o))
 	})
 }
@@ -85,7 +85,7 @@ func (a *Attention) Grad(lengths []int, qkv, dy, dqkv []float32) {
 	}
 	a.each(lengths, func(seq, row int, max, sum []float32) {
 		q, dq, d := a.rows(qkv, 3, row, seq, "qkv"), a.rows(dqkv, 3, row, seq, "dqkv"), a.rows(dy, 1, row, seq, "dy")
-		C.k_attention_grad(ptr(q), ptr(d), 1, n(seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin), C.float(a.eps),
+		C.k_attention_grad(ptr(q), ptr(d), n(seq), n(a.heads), n(a.dim), ptr(a.cos), ptr(a.sin), C.float(a.eps),
 			C.float(a.scale), C.int32_t(a.mode), flag(a.norm), ptr(max), ptr(sum), ptr(a.work), ptr(dq))
 	})
 }

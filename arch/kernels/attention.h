@@ -50,16 +50,16 @@ static int64_t attention_work(int64_t seq, int64_t d) {
 }
 
 /* Asks for up to SIDE rows from row from of a head on, in a matrix x with parts times all heads side by side: no processor
- * foresees short pieces of long rows. The heads of a sequence follow each other, then those of the next. */
-RULE void fetch(const float *x, int parts, const struct head *h, int64_t batch, int64_t heads, int64_t bh, int64_t from) {
+ * foresees short pieces of long rows. */
+RULE void fetch(const float *x, int parts, const struct head *h, int64_t heads, int64_t head, int64_t from) {
 #if defined(__GNUC__)
-    if (bh == batch * heads) return;
-    x += (bh / heads * h->seq + from) * parts * heads * h->d + bh % heads * h->d;
+    if (head == heads) return;
+    x += from * parts * heads * h->d + head * h->d;
     for (int64_t r = from; r < h->seq && r < from + SIDE; r++)
         for (int p = 0; p < parts; p++, x += heads * h->d)
             for (int64_t i = 0; i < h->d; i += 16) __builtin_prefetch(x + i, 0, 2);
 #else
-    (void)x, (void)parts, (void)h, (void)batch, (void)heads, (void)bh, (void)from;
+    (void)x, (void)parts, (void)h, (void)heads, (void)head, (void)from;
 #endif
 }
 
@@ -218,22 +218,22 @@ SIMD_APART void divide_columns(float *o, int64_t d, const float *s, const float 
     }
 }
 
-static void attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines,
+static void attention(const float *qkv, int64_t seq, int64_t heads, int64_t d, const float *cosines,
                       const float *sines, float eps, float c, int32_t mode, int32_t norm, float *max, float *sum,
                       float *work, float *y) {
-    int64_t model = heads * d, ld = 3 * model;
+    int64_t model = heads * d;
     struct head h;
     struct mask mask;
     head_in(work, seq, d, mode != K_FLOAT, &h);
     make_mask(&mask);
-    for (int64_t bh = 0; bh < batch * heads; bh++, max += padded(seq), sum += padded(seq)) {
-        int64_t first = bh / heads * seq, column = bh % heads * d;
-        load_head(&h, qkv + first * ld + column, model, norm, eps, cosines, sines);
+    for (int64_t head = 0; head < heads; head++, max += padded(seq), sum += padded(seq)) {
+        int64_t column = head * d;
+        load_head(&h, qkv + column, model, norm, eps, cosines, sines);
         load_values(&h);
         for (int64_t from = 0; from < seq; from += SIDE) {
             float largest[SIDE], su[SIDE], f[SIDE], *total = sum + from;
-            fetch(qkv, 3, &h, batch, heads, bh + 1, from);
-            fetch(y, 1, &h, batch, heads, bh + 1, from);
+            fetch(qkv, 3, &h, heads, head + 1, from);
+            fetch(y, 1, &h, heads, head + 1, from);
             scores(&h, from, c, &mask, max + from);
             exp_columns(h.s, h.sv, from, &mask, max + from, total, largest);
             if (h.quant) {
@@ -242,12 +242,12 @@ static void attention(const float *qkv, int64_t batch, int64_t seq, int64_t head
             }
             weigh_values(&h, from + SIDE);
             divide_columns(h.o, d, h.quant ? su : 0, total);
-            block_to_rows(h.o, 0, seq - from, d, y + (first + from) * model + column, model);
+            block_to_rows(h.o, 0, seq - from, d, y + from * model + column, model);
         }
         /* exp and the largest of numbers may hide a NaN: without this, what diverged would not show. */
         int good = h.quant ? finite(h.sq, seq) && finite(h.sk, seq) && finite(h.sv, seq)
                            : finite(h.q, padded(seq) * d) && finite(h.k, padded(seq) * d);
         if (!good)
-            for (int64_t t = 0; t < seq; t++) y[(first + t) * model + column] = NAN;
+            for (int64_t t = 0; t < seq; t++) y[t * model + column] = NAN;
     }
 }

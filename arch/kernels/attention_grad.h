@@ -54,7 +54,7 @@ SIMD_APART void softmax_grad(float *s, float *g, const float *sv, int64_t from, 
     }
 }
 
-static void attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d,
+static void attention_grad(const float *qkv, const float *dy, int64_t seq, int64_t heads, int64_t d,
                            const float *cosines, const float *sines, float eps, float c, int32_t mode, int32_t norm,
                            const float *max, const float *sum, float *work, float *dqkv) {
     int64_t model = heads * d, ld = 3 * model, wide = padded(d);
@@ -62,10 +62,10 @@ static void attention_grad(const float *qkv, const float *dy, int64_t batch, int
     struct mask mask;
     head_in(work, seq, d, mode != K_FLOAT, &h);
     make_mask(&mask);
-    for (int64_t bh = 0; bh < batch * heads; bh++, max += padded(seq), sum += padded(seq)) {
-        int64_t first = bh / heads * seq, column = bh % heads * d;
-        const float *x = qkv + first * ld + column, *dyh = dy + first * model + column;
-        float *dx = dqkv + first * ld + column;
+    for (int64_t head = 0; head < heads; head++, max += padded(seq), sum += padded(seq)) {
+        int64_t column = head * d;
+        const float *x = qkv + column, *dyh = dy + column;
+        float *dx = dqkv + column;
         for (int64_t t = 0; !h.quant && t < padded(seq); t++) h.sv[t] = 1.0f; /* values are no codes then */
         load_head(&h, x, model, norm, eps, cosines, sines);
         for (int64_t t = 0; t < seq; t += SIDE)
@@ -74,9 +74,9 @@ static void attention_grad(const float *qkv, const float *dy, int64_t batch, int
         for (int64_t from = last; from >= 0; from -= SIDE) {
             int64_t n = seq - from < SIDE ? seq - from : SIDE, keys = from + SIDE;
             int32_t add = from != last;
-            fetch(qkv, 3, &h, batch, heads, bh + 1, from);
-            fetch(dqkv, 3, &h, batch, heads, bh + 1, from);
-            fetch(dy, 1, &h, batch, heads, bh + 1, from);
+            fetch(qkv, 3, &h, heads, head + 1, from);
+            fetch(dqkv, 3, &h, heads, head + 1, from);
+            fetch(dy, 1, &h, heads, head + 1, from);
             scores(&h, from, c, &mask, 0);
             rows_to_block(dyh + from * model, model, n, d, h.y);
             for (int64_t t = 0; t < keys; t += SIDE) side_product(SIDE, d, h.v + t * d, SIDE, h.y, h.g + t * SIDE);

@@ -97,16 +97,16 @@ int64_t k_attention_work(int64_t seq, int64_t d) {
     return set->attention_work(seq, d);
 }
 
-void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines, const
+void k_attention(const float *qkv, int64_t seq, int64_t heads, int64_t d, const float *cosines, const
                  float *sines, float eps, float c, int32_t mode, int32_t norm, float *max, float *sum, float *work,
                  float *y) {
-    set->attention(qkv, batch, seq, heads, d, cosines, sines, eps, c, mode, norm, max, sum, work, y);
+    set->attention(qkv, seq, heads, d, cosines, sines, eps, c, mode, norm, max, sum, work, y);
 }
 
-void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d, const
+void k_attention_grad(const float *qkv, const float *dy, int64_t seq, int64_t heads, int64_t d, const
                       float *cosines, const float *sines, float eps, float c, int32_t mode, int32_t norm, const float
                       *max, const float *sum, float *work, float *dqkv) {
-    set->attention_grad(qkv, dy, batch, seq, heads, d, cosines, sines, eps, c, mode, norm, max, sum, work, dqkv);
+    set->attention_grad(qkv, dy, seq, heads, d, cosines, sines, eps, c, mode, norm, max, sum, work, dqkv);
 }
 
 void k_cross_entropy(float *logits, int64_t ld, const int32_t *targets, int64_t rows, int64_t n, int32_t grad, float weight,

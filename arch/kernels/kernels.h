@@ -73,13 +73,13 @@ void k_ple_mix_grad(const float *x, const float *gain, const float *inv, const f
 enum { K_SIDE = 16 };
 /* The floats that attention needs as work, for sequences up to seq and heads of d. */
 int64_t k_attention_work(int64_t seq, int64_t d);
-/* Causal attention over qkv [batch*seq, 3*heads*d]. cosines, sines: [blocks of positions, d/2, K_SIDE]; norm: queries and
+/* Causal attention over a sequence, qkv [seq, 3*heads*d]. cosines, sines: [blocks of positions, d/2, K_SIDE]; norm: queries and
  * keys are normalised. max, sum: what the gradient needs, K_SIDE floats a block of positions of each head. */
-void k_attention(const float *qkv, int64_t batch, int64_t seq, int64_t heads, int64_t d, const float *cosines,
+void k_attention(const float *qkv, int64_t seq, int64_t heads, int64_t d, const float *cosines,
                  const float *sines, float eps, float c, int32_t mode, int32_t norm, float *max, float *sum, float *work,
                  float *y);
 /* Its gradient; dqkv is overwritten. */
-void k_attention_grad(const float *qkv, const float *dy, int64_t batch, int64_t seq, int64_t heads, int64_t d,
+void k_attention_grad(const float *qkv, const float *dy, int64_t seq, int64_t heads, int64_t d,
                       const float *cosines, const float *sines, float eps, float c, int32_t mode, int32_t norm,
                       const float *max, const float *sum, float *work, float *dqkv);
 
