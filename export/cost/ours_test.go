@@ -149,12 +149,12 @@ func TestOursHasEveryKernel(t *testing.T) {
 
 // The firmware searches for as many tokens as the target says.
 func TestFirmwareSearchesAsTheTargetSays(t *testing.T) {
-	text, err := os.ReadFile("../../firmware/board/generate.c")
+	text, err := os.ReadFile("../../engine/chiplm.h")
 	if err != nil {
 		t.Fatal(err)
 	}
 	most := esp32s3(t).Profile("ours").Reads.Most
-	if m := regexp.MustCompile(`SEARCH_MOST = (\d+)`).FindSubmatch(text); m == nil || string(m[1]) != strconv.Itoa(most) {
+	if m := regexp.MustCompile(`CHIPLM_SEARCH_MOST = (\d+)`).FindSubmatch(text); m == nil || string(m[1]) != strconv.Itoa(most) {
 		t.Errorf("the target says %d, the firmware %q", most, m)
 	}
 }
