@@ -23,6 +23,10 @@ type Options struct {
 	Float      bool // nothing is quantised
 	Logits     bool // keep all logits (not with Train)
 
+	// Distill is the weight of a teacher's distributions in what training aims at, from 0 (no teacher) to 1 (nothing
+	// else): see [Graph.Teach].
+	Distill float64
+
 	Profile *profile.Profile // where the time of the runs is charged, or nil
 }
 
@@ -83,6 +87,10 @@ func checkOptions(cfg *configs.Config, w *Weights, opt Options) error {
 		return errors.New("exact mode has no gradients: train without it")
 	case opt.Train && opt.Logits:
 		return errors.New("logits become gradients in training: ask for them in a graph without it")
+	case !(opt.Distill >= 0 && opt.Distill <= 1):
+		return fmt.Errorf("a teacher's weight is %g, must be from 0 to 1", opt.Distill)
+	case opt.Distill > 0 && !opt.Train:
+		return errors.New("a teacher is for training alone")
 	case opt.Exact && cfg.Quant.Activations.Bits != 8:
 		return fmt.Errorf("exact mode needs activations of 8 bits, not %d", cfg.Quant.Activations.Bits)
 	case cfg.NHeads < 1 || cfg.DModel%cfg.NHeads != 0 || dim%2 != 0 || dim > kernels.MaxHeadDim:
@@ -219,15 +227,34 @@ func (g *Graph) run(ids, targets []int32) (loss float64, err error) {
 			return 0, fmt.Errorf("run graph: target %d at position %d is outside the vocabulary of %d", targets[i], i, g.vocab)
 		}
 	}
+	if g.opt.Distill > 0 && g.head.teacher == nil {
+		return 0, errors.New("run graph: no teacher's logits were given for this batch")
+	}
 	copy(g.ids, ids)
 	copy(g.targets, targets)
 	g.hashPairs()
+	defer func() { g.head.teacher = nil }()
 	if err := g.vm.RunAll(); err != nil {
 		g.vm.Reset()
 		return 0, fmt.Errorf("run graph: %w", err)
 	}
 	g.vm.Reset()
 	return g.head.loss, nil
+}
+
+// Teach gives the logits of a teacher, Batch*Seq*V, on the batch that the next run gets. With the weight a of
+// Options.Distill, the gradients of that run are those of the cross-entropy against (1-a) times the targets plus a times the
+// teacher's distributions (Hinton, Vinyals and Dean 2015, at temperature 1); positions without a target do not count, as ever.
+// The loss and the nats stay those of the targets alone. The logits are overwritten.
+func (g *Graph) Teach(logits []float32) error {
+	switch {
+	case g.opt.Distill == 0:
+		return errors.New("teach graph: it was built without a teacher")
+	case len(logits) != len(g.ids)*g.vocab:
+		return fmt.Errorf("teach graph: %d logits, where a batch has %d", len(logits), len(g.ids)*g.vocab)
+	}
+	g.head.teacher = logits
+	return nil
 }
 
 // hashPairs finds the row of the bigram table for each position: a sequence's first one has no token before it.

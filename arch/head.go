@@ -24,7 +24,21 @@ type head struct {
 	loss   float64
 	nll    []float32
 	logits []float32 // all of them when asked for, else one block
-	dx, dw []float32
+
+	teacher []float32 // all logits of the teacher in this run, or nil
+	unused  []float32 // the teacher's nats
+	dx, dw  []float32
+}
+
+// distill turns the gradients of a block of logits, those of position from and after, into those against a mixture of the
+// targets and the teacher's distributions, in which these have the weight share. With p, q and t for what the model says, what
+// the teacher says and the target, it is p - ((1-share) t + share q) = (p - t) - share (q - t).
+func (h *head) distill(gradients kernels.Mat, targets []int32, from, v int, share, weight float32) {
+	teacher := h.teacher[from*v : (from+len(targets))*v]
+	kernels.CrossEntropy(kernels.M(teacher, v), targets, v, true, weight, h.unused[:len(targets)])
+	for r := range targets {
+		kernels.Blend(-share, teacher[r*v:(r+1)*v], 1, gradients.Data[r*gradients.Stride:][:v])
+	}
 }
 
 // headLoss is the mean cross-entropy over the targets that are not negative.
@@ -49,6 +63,9 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 	if b.opt.Train {
 		h.dx, h.dw = pages.Make[float32](n*d), pages.Make[float32](v*d)
 	}
+	if b.opt.Distill > 0 {
+		h.unused = make([]float32, block)
+	}
 	forward := func(in []gorgonia.Value) (gorgonia.Value, error) {
 		weights, targets := floats(in[1]), ints(in[2])
 		count := 0
@@ -70,6 +87,9 @@ func (b *builder) headLoss(x *gorgonia.Node) *gorgonia.Node {
 			b.opt.Profile.Lap(profile.Product(profile.HeadProduct, rows, v, d))
 			nll := h.nll[from : from+rows]
 			kernels.CrossEntropy(logits, targets[from:from+rows], v, b.opt.Train, weight, nll)
+			if h.teacher != nil {
+				h.distill(logits, targets[from:from+rows], from, v, float32(b.opt.Distill), weight)
+			}
 			for _, l := range nll {
 				h.loss += float64(l)
 			}

@@ -96,12 +96,18 @@ func printHead(b *bytes.Buffer, s summary) {
 	row("saved", fmt.Sprintf("%s by chiplm %s", st.SavedAt.Format("2006-01-02 15:04:05 MST"), st.CreatedBy))
 	row("corpus", shownPath(st.Corpus))
 	row("held out", shownPath(st.Valid))
+	if st.Teacher != "" {
+		row("teacher", shownPath(st.Teacher))
+	}
 	row("SHA-256", "model     "+s.ModelSHA256, "config    "+st.ConfigHash, "tokenizer "+st.TokenizerHash)
 	if st.CorpusHash != "" {
 		row("", "corpus    "+st.CorpusHash)
 	}
 	if st.ValidHash != "" {
 		row("", "held out  "+st.ValidHash)
+	}
+	if st.TeacherHash != "" {
+		row("", "teacher   "+st.TeacherHash)
 	}
 }
 

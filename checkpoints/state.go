@@ -13,7 +13,7 @@ const stateVersion = 1
 
 // State is where a run stands. Save sets Version, Serial, SavedAt, ConfigHash and TokenizerHash itself.
 //
-// Corpus and Valid may be paths in any bytes, and JSON holds only UTF-8. In state.json a path that is not valid UTF-8, or
+// Corpus, Valid and Teacher may be paths in any bytes, and JSON holds only UTF-8. In state.json a path that is not valid UTF-8, or
 // that starts with a double quote, stands as a Go string literal with its quotes: "\"/data/caf\\xe9.txt\"".
 type State struct {
 	Version       int       `json:"version"`
@@ -28,8 +28,10 @@ type State struct {
 	Corpus        string    `json:"corpus"` // as the user gave it: an absolute path, or builtin:...
 	Valid         string    `json:"valid"`  // the held-out corpus, likewise
 	ValidHash     string    `json:"valid_hash"`
-	BestValid     float64   `json:"best_valid"` // lowest validation loss, nats per token; +Inf before the first
-	LastLoss      float64   `json:"last_loss"`  // training loss of the last step, nats per token; NaN before the first
+	Teacher       string    `json:"teacher,omitempty"`      // the run or checkpoint whose distributions were learned from, as the user named it
+	TeacherHash   string    `json:"teacher_hash,omitempty"` // SHA-256 of its weights
+	BestValid     float64   `json:"best_valid"`             // lowest validation loss, nats per token; +Inf before the first
+	LastLoss      float64   `json:"last_loss"`              // training loss of the last step, nats per token; NaN before the first
 	Workers       int       `json:"workers"`
 	CreatedBy     string    `json:"created_by"` // version of chiplm
 }
@@ -43,7 +45,8 @@ func (s State) MarshalJSON() ([]byte, error) {
 		LastLoss  *float64 `json:"last_loss"`
 		Corpus    pathText `json:"corpus"`
 		Valid     pathText `json:"valid"`
-	}{plain(s), finite(s.BestValid), finite(s.LastLoss), pathText(s.Corpus), pathText(s.Valid)})
+		Teacher   pathText `json:"teacher,omitempty"`
+	}{plain(s), finite(s.BestValid), finite(s.LastLoss), pathText(s.Corpus), pathText(s.Valid), pathText(s.Teacher)})
 }
 
 // UnmarshalJSON reads a null best_valid as +Inf and a null last_loss as NaN.
@@ -55,12 +58,13 @@ func (s *State) UnmarshalJSON(text []byte) error {
 		LastLoss  *float64 `json:"last_loss"`
 		Corpus    pathText `json:"corpus"`
 		Valid     pathText `json:"valid"`
+		Teacher   pathText `json:"teacher"`
 	}
 	if err := json.Unmarshal(text, &in); err != nil {
 		return err
 	}
 	*s = State(in.plain)
-	s.Corpus, s.Valid = string(in.Corpus), string(in.Valid)
+	s.Corpus, s.Valid, s.Teacher = string(in.Corpus), string(in.Valid), string(in.Teacher)
 	s.BestValid, s.LastLoss = math.Inf(1), math.NaN()
 	if in.BestValid != nil {
 		s.BestValid = *in.BestValid

@@ -101,6 +101,7 @@ type Train struct {
 	WeightDecay  float64 `yaml:"weight_decay"`   // on matrices, not on norms
 	Clip         float64 `yaml:"clip"`           // largest global gradient norm; 0: no clipping
 	RouterAux    float64 `yaml:"router_aux"`     // weight of the load-balancing loss with experts
+	Distill      float64 `yaml:"distill"`        // share of a teacher's distributions in what is aimed at, 0 to 1; 0: no teacher
 	Seed         int64   `yaml:"seed"`           //
 	ValidEvery   int     `yaml:"valid_every"`    // steps between validations; 0: only at the end
 	ValidTokens  int64   `yaml:"valid_tokens"`   // tokens scored per validation

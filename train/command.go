@@ -43,6 +43,9 @@ not given is as the run was started; a changed setting, corpus or tokenizer is r
 bytes are the same on all of them, on x86-64 and arm64. (Only products by the BLAS library are
 not: with CHIPLM_SIMD=library, and on macOS unless that is set to neon or plain.)
 
+With --set train.distill=0.5 and --teacher RUN, a run learns half from the text and half from what
+another model, of any size but with the same tokenizer, says of it. Losses stay those of the text.
+
 Time: combo.yaml on real text takes about 4 to 10 minutes on two cores, demo.yaml less than one.
 chiplm bench train measures this machine.
 
@@ -88,6 +91,7 @@ windows of context_length, the closing end-of-text not charged.`,
 	f.StringVar(&o.Corpus, "corpus", "", "text `file` to train on, or builtin[:seed[:stories]] (default "+DefaultCorpus+")")
 	f.StringVar(&o.Valid, "valid", "", "text `file` held out for validation")
 	f.StringVar(&o.Tokenizer, "tokenizer", "", "tokenizer.json `file` (default: one is trained on the corpus)")
+	f.StringVar(&o.Teacher, "teacher", "", "trained `run` to learn from, with train.distill above 0")
 	f.StringVar(&o.Out, "out", checkpoints.DefaultRoot, "`folder` of runs")
 	f.StringVar(&o.Name, "name", "", "`name` of the run (default: the model's name)")
 	f.IntVar(&o.Workers, "workers", 0, "workers that run micro-batches at the same time (default: one a processor)")

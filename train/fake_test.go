@@ -103,6 +103,7 @@ func (g *fakeGraph) RunSequences(ids, targets []int32, lengths []int) (float64, 
 	return g.Run(ids, targets)
 }
 
+func (g *fakeGraph) Teach([]float32) error   { return nil }
 func (g *fakeGraph) HoldWeights(bool)        {}
 func (g *fakeGraph) AuxLoss() float64        { return 0.5 }
 func (g *fakeGraph) Gradients() [][]float32  { return g.gradients }

@@ -13,6 +13,8 @@ type Graph interface {
 	// RunSequences takes Batch*Seq ids and targets (a negative target is not scored), which are sequences of the given
 	// lengths, up to Seq, one after another, and returns the mean loss in nats.
 	RunSequences(ids, targets []int32, lengths []int) (float64, error)
+	// Teach gives the logits of a teacher on the batch of the next Run, to a graph built to have one; they are overwritten.
+	Teach(logits []float32) error
 	// HoldWeights says whether the weights will be those of the last Run, which spares quantising them again.
 	HoldWeights(hold bool)
 	// AuxLoss is the load-balancing loss of the last Run, without its weight; 0 without experts.

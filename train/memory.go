@@ -60,6 +60,30 @@ func CheckMemory(cfg *configs.Config, workers int) error {
 	return checkMemory(cfg, workers, freeMemory())
 }
 
+// teacherMemory is about how many bytes a teacher takes beside a run of cfg: its weights, and for each worker a graph that
+// keeps all logits of a micro-batch.
+func teacherMemory(cfg, teacher *configs.Config, workers int) float64 {
+	same := *teacher
+	same.ContextLength, same.Train.MicroBatch = cfg.ContextLength, cfg.Train.MicroBatch
+	logits := float64(cfg.Train.MicroBatch) * float64(cfg.ContextLength) * float64(cfg.VocabSize)
+	return 4 * (float64(teacher.Parameters()) + float64(workers)*(graphFloats(&same, false)+logits))
+}
+
+// checkMemory refuses a run that does not fit with its teacher; without one, settle has looked already.
+func (s *session) checkMemory() error {
+	if s.teacher == nil {
+		return nil
+	}
+	free := freeMemory()
+	need := predictMemory(s.cfg, s.workers) + teacherMemory(s.cfg, s.teacher.cfg, s.workers)
+	if free.bytes == 0 || need <= free.bytes {
+		return nil
+	}
+	return fmt.Errorf("training %s with the teacher %s, train.micro_batch=%d and %d workers needs about %s MB of memory, but %s MB are left (%s): "+
+		"choose a smaller teacher, a smaller train.micro_batch or --workers", s.cfg.Name, s.teacher.path, s.cfg.Train.MicroBatch, s.workers,
+		megabytes(need), megabytes(free.bytes), free.source)
+}
+
 func checkMemory(cfg *configs.Config, workers int, free memory) error {
 	need := predictMemory(cfg, workers)
 	if free.bytes == 0 || need <= free.bytes {

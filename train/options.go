@@ -20,6 +20,7 @@ type Options struct {
 	Corpus    string
 	Valid     string
 	Tokenizer string // a tokenizer.json
+	Teacher   string // with train.distill: a run under Out, or a run's or checkpoint's folder, to learn from
 	Out       string // where runs are kept
 	Name      string // of the run's folder
 	Workers   int    // 0: one a processor, and no more than a step has micro-batches

@@ -50,6 +50,9 @@ func (s *session) resume(ctx context.Context, o Options, say note) (err error) {
 		return err
 	}
 	s.clock.charge(tokenizing)
+	if err := s.resumeTeacher(o, &changed); err != nil {
+		return err
+	}
 	return changed.check(s.dir, o.Force, say)
 }
 
@@ -148,6 +151,26 @@ func matchCorpus(ctx context.Context, path, hash string) (corpus, heldOut data.C
 		return part, data.Split(whole, true), nil
 	}
 	return whole, nil, nil
+}
+
+// resumeTeacher opens the teacher that is given, or else that of the run so far, unless the settings no longer ask for one.
+func (s *session) resumeTeacher(o Options, changed *changes) (err error) {
+	name, state := o.Teacher, s.from.State
+	if name == "" && s.cfg.Train.Distill > 0 {
+		name = state.Teacher
+	}
+	s.teacher, err = openTeacher(o.Out, name, s.cfg, s.tok)
+	if errors.Is(err, fs.ErrNotExist) && o.Teacher == "" {
+		return fmt.Errorf("%w: the run learns from it; if it has moved, say where with --teacher", err)
+	}
+	if err != nil {
+		return err
+	}
+	if s.teacher != nil && s.teacher.hash != state.TeacherHash {
+		changed.add("the teacher %s is not the one learned from so far, %s (SHA-256 %.12s, was %.12s)", s.teacher.path, orNone(state.Teacher),
+			s.teacher.hash, orNone(state.TeacherHash))
+	}
+	return s.checkMemory()
 }
 
 func (s *session) resumeTokenizer(o Options, changed *changes) (err error) {

@@ -66,6 +66,9 @@ func RunWith(ctx context.Context, o Options, rep Reporter) (*Summary, error) {
 		return nil, err
 	}
 	defer t.Close()
+	if s.teacher != nil {
+		t.Learn(s.teacher.builder())
+	}
 	save := newSaver(s, t, rep.Note)
 	defer save.wait() // in an error's way out: nothing is written behind the caller's back
 	if s.from != nil {

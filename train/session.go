@@ -23,6 +23,7 @@ type session struct {
 	corpus  data.Corpus // to train on
 	heldOut data.Corpus
 	tok     *bpe.Tokenizer
+	teacher *teacher // or nil
 	shard   *shards.Shard
 	lock    *checkpoints.RunLock
 	from    *checkpoints.Checkpoint // nil at a fresh start
@@ -107,6 +108,12 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	}
 	s.clock.charge(tokenizing)
 	if err := s.checkVocabulary(o.Tokenizer); err != nil {
+		return err
+	}
+	if s.teacher, err = openTeacher(o.Out, o.Teacher, s.cfg, s.tok); err != nil {
+		return err
+	}
+	if err := s.checkMemory(); err != nil {
 		return err
 	}
 	if s.lock, err = checkpoints.Lock(s.dir); err != nil {

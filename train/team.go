@@ -40,6 +40,7 @@ type Team struct {
 // worker is one goroutine's share of a team.
 type worker struct {
 	graph        Graph
+	teacher      Graph // or nil
 	ids, targets []int32
 	lengths      []int
 	profile      *profile.Profile // or nil
@@ -70,15 +71,22 @@ func newTeam(workers int, sequences Sequences, batch, context, micro int, params
 	return t
 }
 
-// build gives every worker a new graph and closes its old one.
-func (t *Team) build(ctx context.Context, builder Builder, opt arch.Options) error {
+// build gives every worker a new graph and closes its old one. Where a teacher is not nil, it gets one of that too.
+func (t *Team) build(ctx context.Context, builder, teacher Builder, opt arch.Options) error {
 	t.close()
 	errs := make([]error, len(t.workers))
 	var wg sync.WaitGroup
 	for i, w := range t.workers {
 		own := opt
 		own.Profile = w.profile
-		wg.Go(func() { w.graph, errs[i] = buildGraph(ctx, builder, own) })
+		wg.Go(func() {
+			if w.graph, errs[i] = buildGraph(ctx, builder, own); errs[i] == nil && teacher != nil {
+				w.teacher, errs[i] = buildGraph(ctx, teacher, arch.Options{Batch: opt.Batch, Seq: opt.Seq, Logits: true, Profile: w.profile})
+			}
+			if w.teacher != nil {
+				w.teacher.HoldWeights(true) // they never change
+			}
+		})
 	}
 	wg.Wait()
 	if err := errors.Join(errs...); err != nil {
@@ -91,9 +99,11 @@ func (t *Team) build(ctx context.Context, builder Builder, opt arch.Options) err
 // close gives the graphs up.
 func (t *Team) close() {
 	for _, w := range t.workers {
-		if w.graph != nil {
-			_ = w.graph.Close() // it only gives memory back
-			w.graph = nil
+		for _, g := range []*Graph{&w.graph, &w.teacher} {
+			if *g != nil {
+				_ = (*g).Close() // it only gives memory back
+				*g = nil
+			}
 		}
 	}
 }
@@ -155,8 +165,22 @@ func (t *Team) work(ctx context.Context, w *worker, first int64, next *atomic.In
 	}
 }
 
+// learn has the worker's teacher, if there is one, say what it thinks of the batch at hand.
+func (w *worker) learn() error {
+	if w.teacher == nil {
+		return nil
+	}
+	if _, err := w.teacher.RunSequences(w.ids, w.targets, w.lengths); err != nil {
+		return fmt.Errorf("the teacher: %w", err)
+	}
+	return w.graph.Teach(w.teacher.Logits())
+}
+
 func (t *Team) runOne(w *worker, first int64, i int) error {
 	w.lengths = t.sequences.Batch(first+int64(i*t.batch), w.ids, w.targets, w.lengths[:0])
+	if err := w.learn(); err != nil {
+		return fmt.Errorf("micro-batch %d: %w", i, err)
+	}
 	loss, err := w.graph.RunSequences(w.ids, w.targets, w.lengths)
 	if err != nil {
 		return fmt.Errorf("micro-batch %d: %w", i, err)

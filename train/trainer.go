@@ -17,6 +17,7 @@ type Trainer struct {
 	cfg      *configs.Config
 	plan     Plan
 	builder  Builder
+	teacher  Builder // or nil
 	params   []*Parameter
 	solver   *Optimizer
 	schedule Schedule
@@ -93,6 +94,10 @@ func NewTrainer(cfg *configs.Config, weights [][]float32, builder Builder, seqs 
 	return t, nil
 }
 
+// Learn gives the trainer a teacher, whose distributions have the share train.distill in what steps aim at. Its graphs are
+// asked for batches of the trainer's own shape.
+func (t *Trainer) Learn(teacher Builder) { t.teacher, t.built = teacher, false }
+
 // Restore puts the trainer after a number of steps and sequences, with the optimiser's state of then, which it takes over:
 // the moments of a checkpoint.
 func (t *Trainer) Restore(state map[string][]float32, step int, sequences int64) error {
@@ -120,8 +125,8 @@ func (t *Trainer) Float(step int) bool { return step < t.cfg.Quant.StartStep }
 func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	start := time.Now()
 	if float := t.Float(t.step); !t.built || float != t.float {
-		opt := arch.Options{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float}
-		if err := t.team.build(ctx, t.builder, opt); err != nil {
+		opt := arch.Options{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float, Distill: t.cfg.Train.Distill}
+		if err := t.team.build(ctx, t.builder, t.teacher, opt); err != nil {
 			return StepResult{}, err
 		}
 		t.built, t.float = true, float

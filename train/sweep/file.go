@@ -200,6 +200,10 @@ func (r *reader) arm(v *configs.Value) error {
 		}
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
+	if arm.Config.Train.Distill > 0 {
+		return v.NameErrorf("train.distill is %g, but the runs of a sweep have no teacher: set it to 0, and train such a model with chiplm train --teacher",
+			arm.Config.Train.Distill)
+	}
 	for _, seed := range r.Seeds {
 		if err := configs.CheckName(runName(arm.Name, seed)); err != nil {
 			return v.NameErrorf("the name is too long to name its runs by: %s", err)

@@ -1,0 +1,130 @@
+package train
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"testing"
+
+	"github.com/chiplm/chiplm/arch"
+	"github.com/chiplm/chiplm/checkpoints"
+)
+
+// taught are the options of a run that learns from another one, which is trained here.
+func taught(t *testing.T) (o Options, teacher *Summary) {
+	t.Helper()
+	o = tinyOptions(t)
+	first := o
+	first.Name, first.Sets = "wide", []string{"d_model=32", "quant.weights.bits=32", "quant.activations.bits=32", "train.seed=5"}
+	teacher = mustRun(t, first)
+	o.Teacher, o.Sets = "wide", []string{"train.distill=0.5"}
+	return o, teacher
+}
+
+// TestTaughtRun: a teacher changes what is learned, a stopped run goes on with it to the same bytes, and the checkpoint
+// knows it.
+func TestTaughtRun(t *testing.T) {
+	o, teacher := taught(t)
+	sum := mustRun(t, o)
+	c, err := checkpoints.Load(sum.Run)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.State.TeacherHash != teacher.ModelSHA256 || c.State.Teacher != teacher.Run {
+		t.Errorf("the state says %q (%.12s), the teacher is %q (%.12s)", c.State.Teacher, c.State.TeacherHash, teacher.Run, teacher.ModelSHA256)
+	}
+	alone := o
+	alone.Name, alone.Teacher, alone.Sets = "alone", "", nil
+	if mustRun(t, alone).ModelSHA256 == sum.ModelSHA256 {
+		t.Error("the teacher changed nothing")
+	}
+	for workers := range 3 {
+		other := o
+		other.Name, other.Workers = fmt.Sprint("stopped", workers), workers+1
+		if _, err := runUntil(t, other, "valid step=4"); err != nil {
+			t.Log(err)
+		}
+		resumed := Options{Out: o.Out, Resume: true, Run: other.Name}
+		if got := mustRun(t, resumed).ModelSHA256; got != sum.ModelSHA256 {
+			t.Errorf("stopped and resumed with %d workers: weights %.12s, in one go %.12s", other.Workers, got, sum.ModelSHA256)
+		}
+	}
+}
+
+func TestTeacherRefusals(t *testing.T) {
+	o, teacher := taught(t)
+	change := func(f func(*Options)) Options {
+		c := o
+		f(&c)
+		return c
+	}
+	refused(t, change(func(o *Options) { o.Teacher = "" }), "train.distill", "--teacher")
+	refused(t, change(func(o *Options) { o.Sets = nil }), "--teacher", "train.distill is 0")
+	refused(t, change(func(o *Options) { o.Teacher = "wild" }), "--teacher", "wide")
+	refused(t, change(func(o *Options) { o.Sets = append(o.Sets, "context_length=32") }), "context_length of 16", "32")
+	refused(t, change(func(o *Options) { o.Sets = append(o.Sets, "train.distill=1.5") }), "train.distill")
+	refused(t, change(func(o *Options) { o.Corpus = "builtin:2:60" }), "another tokenizer", "--tokenizer", filepath.Join(teacher.Checkpoint, "tokenizer.json"))
+
+	first := mustRun(t, o)
+	other := o
+	other.Name, other.Teacher, other.Sets = "narrow", "", []string{"d_model=8"}
+	mustRun(t, other)
+	resume := Options{Out: o.Out, Resume: true, Run: first.Run, Teacher: "narrow"}
+	refused(t, resume, "the teacher", "--force")
+	resume.Force = true
+	if _, err := Run(t.Context(), resume, io.Discard, true); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTaughtStepsGiveTheSameBytes: as without a teacher, however many workers there are.
+func TestTaughtStepsGiveTheSameBytes(t *testing.T) {
+	var want uint64
+	for workers := 1; workers <= 3; workers++ {
+		cfg := tinyConfig()
+		cfg.Train.Distill, cfg.Train.StoriesApart, cfg.Quant.StartStep = 0.7, true, 2
+		w, big := arch.InitWeights(cfg, 1), *cfg
+		big.DModel, big.PLEDim = 16, 4
+		tr, err := NewTrainer(cfg, w.Data, ArchBuilder(cfg, w), fakeFor(cfg), workers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		if workers == 1 {
+			if _, err := tr.Step(t.Context()); err == nil {
+				t.Error("a step is taken without the teacher that the settings ask for")
+			}
+		}
+		tr.Learn(ArchBuilder(&big, arch.InitWeights(&big, 2)))
+		for range 4 {
+			if _, err := tr.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if workers == 1 {
+			want = digest(w.Data)
+		} else if got := digest(w.Data); got != want {
+			t.Errorf("with %d workers the digest is %#x, with one %#x", workers, got, want)
+		}
+	}
+}
+
+// TestTeacherIsAskedForTheSameBatch: the teacher's graphs have the shape of the trainer's, keep logits and have no gradients.
+func TestTeacherIsAskedForTheSameBatch(t *testing.T) {
+	cfg := tinyConfig()
+	cfg.Train.Distill = 0.5
+	tr, m := newFakeTrainer(t, cfg, 2)
+	teacher := &fakeModel{weights: tinyWeights(cfg)}
+	tr.Learn(teacher.build)
+	if _, err := tr.Step(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for i, opt := range teacher.built {
+		if opt.Batch != cfg.Train.MicroBatch || opt.Seq != cfg.ContextLength || !opt.Logits || opt.Train || opt.Float {
+			t.Errorf("the teacher's graph %d is %+v", i, opt)
+		}
+	}
+	if len(teacher.built) != 2 || len(m.built) != 2 || m.built[0].Distill != 0.5 {
+		t.Errorf("built %+v and of the teacher %+v", m.built, teacher.built)
+	}
+}
