@@ -57,7 +57,18 @@ type Quant struct {
 	Weights     WeightQuant               `yaml:"weights"`
 	Activations ActivationQuant           `yaml:"activations"`
 	Classes     map[TensorClass]ClassRule `yaml:"classes"`    // overrides of Weights per tensor class
-	StartStep   int                       `yaml:"start_step"` // first training step with quantisation; 0: from the start
+	Start       float64                   `yaml:"start"`      // share of the training steps, below 1, after which quantisation begins
+	StartStep   int                       `yaml:"start_step"` // the same as a number of steps; the later of both counts
+}
+
+// FloatSteps is the number of training steps before quantisation begins. It may exceed the steps of the run.
+func (c *Config) FloatSteps() int {
+	t := c.Train
+	if c.Quant.Start == 0 || t.BatchTokens < 1 {
+		return c.Quant.StartStep
+	}
+	steps := (t.Tokens + int64(t.BatchTokens) - 1) / int64(t.BatchTokens)
+	return max(c.Quant.StartStep, int(math.Ceil(c.Quant.Start*float64(steps))))
 }
 
 // WeightQuant is the quantisation of one weight matrix.

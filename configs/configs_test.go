@@ -187,7 +187,7 @@ func TestRefusals(t *testing.T) {
 		{"number for text", small + "activation: 4\n", "activation: want text, have 4; put it in quotes"},
 		{"number for yes or no", small + "qk_norm: 1\n", "qk_norm: want true or false, have \"1\""},
 		{"yes", small + "qk_norm: yes\n", "qk_norm: want true or false, have \"yes\""},
-		{"a value for a section", small + "quant: 4\n", "m.yaml:8:8: quant: want keys (weights, activations, classes, start_step), have \"4\""},
+		{"a value for a section", small + "quant: 4\n", "m.yaml:8:8: quant: want keys (weights, activations, classes, start, start_step), have \"4\""},
 		{"a section for a value", small + "ple_dim: {a: 4}\n", "ple_dim: want a whole number, have a group of keys"},
 		{"list", small + "ple_dim: [4]\n", "m.yaml:8:10: no key of a model file takes a list"},
 		{"block list", "- a\n", "m.yaml:1:1: no key of a model file takes a list"},

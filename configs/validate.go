@@ -192,6 +192,7 @@ func (c *Config) checkTrain() *fault {
 		key              string
 		value, low, high float64
 	}{
+		{"quant.start", c.Quant.Start, 0, belowOne},
 		{"train.lr", t.LR, 1e-12, 100},
 		{"train.warmup", t.Warmup, 0, 1},
 		{"train.min_lr", t.MinLR, 0, 1},

@@ -92,7 +92,7 @@ func trainedOtherwise(ck *checkpoints.Checkpoint, c *configs.Config) (bool, []st
 	if a, b := ck.Config.Quant.Activations.Bits, c.Quant.Activations.Bits; a != b {
 		notes = append(notes, fmt.Sprintf("activations: trained with %d bits, quantised after training to %d", a, b))
 	}
-	if start := ck.Config.Quant.StartStep; ck.State.Step < start || ck.State.Step == start && start > 0 {
+	if start := ck.Config.FloatSteps(); ck.State.Step < start || ck.State.Step == start && start > 0 {
 		notes = append(notes, fmt.Sprintf("the checkpoint is of step %d, quantisation starts after step %d: quantised after training", ck.State.Step, start))
 	}
 	return len(notes) > 0, notes

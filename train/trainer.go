@@ -117,8 +117,8 @@ func (t *Trainer) Sequences() int64 { return t.sequences }
 // Tokens is the number of training tokens behind the weights.
 func (t *Trainer) Tokens() int64 { return t.sequences * int64(t.cfg.ContextLength) }
 
-// Float says whether the step with the given number, from 0, runs without quantisation (quant.start_step).
-func (t *Trainer) Float(step int) bool { return step < t.cfg.Quant.StartStep }
+// Float says whether the step with the given number, from 0, runs without quantisation (quant.start, quant.start_step).
+func (t *Trainer) Float(step int) bool { return step < t.cfg.FloatSteps() }
 
 // Step takes one optimiser step. On an error, the end of ctx included, the weights are those of before, unless the
 // update itself made a weight infinite; the error then says so.

@@ -194,8 +194,14 @@ func microBatch(first int64) []int32 {
 }
 
 func TestQuantisationStartsAtItsStep(t *testing.T) {
+	t.Run("as a step", func(t *testing.T) { quantisationStarts(t, func(q *configs.Quant) { q.StartStep = 3 }) })
+	t.Run("as a share of ten steps", func(t *testing.T) { quantisationStarts(t, func(q *configs.Quant) { q.Start, q.StartStep = 0.21, 2 }) })
+}
+
+// quantisationStarts wants quantisation after the third step.
+func quantisationStarts(t *testing.T, edit func(*configs.Quant)) {
 	cfg := tinyConfig()
-	cfg.Quant.StartStep = 3
+	edit(&cfg.Quant)
 	tr, m := newFakeTrainer(t, cfg, 2)
 	for step := range 5 {
 		if _, err := tr.Step(t.Context()); err != nil {
