@@ -1,7 +1,6 @@
 package cost
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"strings"
@@ -76,26 +75,5 @@ func TestVirtualBenchmarkRefusals(t *testing.T) {
 
 // Every benchmark of a virtual board that is accepted makes a target host that can be written and read.
 func FuzzVirtualBenchmark(f *testing.F) {
-	f.Add([]byte(strings.NewReplacer(virtualBoard...).Replace(board)))
-	chip, err := targets.Load("host")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		b, err := ParseBenchmark(text)
-		if err != nil {
-			return
-		}
-		made, _, err := b.Calibrate(chip)
-		if err != nil {
-			return
-		}
-		var out strings.Builder
-		if err := writeTarget(&out, "x.yaml", made, b.Firmware); err != nil {
-			t.Fatalf("%v: %s", err, text)
-		}
-		if _, err := json.Marshal(made); err != nil {
-			t.Fatal(err)
-		}
-	})
+	fuzzBenchmark(f, "host", strings.NewReplacer(virtualBoard...).Replace(board))
 }
