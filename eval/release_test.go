@@ -36,6 +36,10 @@ func releasableRun(t *testing.T, model string) (run, stories string) {
 	}
 	info := data.Builtin(1, 50).Info()
 	ck.State.Corpus, ck.State.CorpusHash, ck.State.Tokens = info.Path, info.SHA256, 24000
+	if ck.Config.Experts > 0 { // one of the models has learned from another
+		ck.Config.Train.Distill = 0.25
+		ck.State.Teacher, ck.State.TeacherHash = filepath.Join(dir, "big-one"), strings.Repeat("5a", 32)
+	}
 	run = filepath.Join(t.TempDir(), "runs", "small")
 	if _, err := checkpoints.Save(run, ck, 1); err != nil {
 		t.Fatal(err)
@@ -82,6 +86,7 @@ func TestRelease(t *testing.T) {
 				}
 				before = r.Facts
 			}
+			checkTeacher(t, filepath.Join(root, "one", "small"), &before, name == "mixed")
 			for _, file := range []string{released.ImageFile, released.ConfigFile, released.TokenizerFile, released.CardFile, released.FactsFile} {
 				one, err1 := os.ReadFile(filepath.Join(root, "one", "small", file))
 				two, err2 := os.ReadFile(filepath.Join(root, "two", "small", file))
@@ -125,6 +130,26 @@ func TestRelease(t *testing.T) {
 				t.Errorf("without stories: %v", err)
 			}
 		})
+	}
+}
+
+// checkTeacher wants facts and card to name the teacher, by its run and not by where it lay.
+func checkTeacher(t *testing.T, dir string, f *released.Facts, taught bool) {
+	t.Helper()
+	card, err := os.ReadFile(filepath.Join(dir, released.CardFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !taught {
+		if f.Training.Teacher != nil || bytes.Contains(card, []byte("teacher")) {
+			t.Errorf("a teacher without one: %+v", f.Training.Teacher)
+		}
+		return
+	}
+	want := released.Teacher{Run: "big-one", ModelSHA256: strings.Repeat("5a", 32), Share: 0.25}
+	if f.Training.Teacher == nil || *f.Training.Teacher != want || !bytes.Contains(card, []byte("| teacher | the run big-one")) ||
+		!bytes.Contains(card, []byte("--teacher big-one\n")) {
+		t.Errorf("teacher %+v, card:\n%s", f.Training.Teacher, card)
 	}
 }
 

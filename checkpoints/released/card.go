@@ -39,7 +39,12 @@ func (f *Facts) Card() []byte {
 	row("tokens", "%s, %.2f passes over the %s of the text", digits.Comma(f.Training.Tokens), f.Passes(), digits.Comma(f.Text.Tokens))
 	row("steps, seed", "%s, %d", digits.Comma(f.Training.Steps), f.Training.Seed)
 	row("program", "chiplm %s", f.Training.Program)
-	p("\nThe command, with the config.yaml of this folder:\n\n    chiplm train --config config.yaml --corpus %s\n", f.Text.Name)
+	teacher := ""
+	if t := f.Training.Teacher; t != nil {
+		row("teacher", "the run %s (sha256 of its weights %.12s): its distributions are %g of what was aimed at, the text the rest", t.Run, t.ModelSHA256, t.Share)
+		teacher = " --teacher " + t.Run
+	}
+	p("\nThe command, with the config.yaml of this folder:\n\n    chiplm train --config config.yaml --corpus %s%s\n", f.Text.Name, teacher)
 
 	s := &f.Score
 	table("Score")

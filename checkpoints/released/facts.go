@@ -63,6 +63,15 @@ type Trained struct {
 	Steps   int    `json:"steps"`
 	Seed    int64  `json:"seed"`
 	Program string `json:"program"` // version of chiplm that trained
+
+	Teacher *Teacher `json:"teacher,omitempty"` // nil where the text alone taught
+}
+
+// Teacher is a model whose distributions a model learned from beside the text.
+type Teacher struct {
+	Run         string  `json:"run"` // name of its run
+	ModelSHA256 string  `json:"model_sha256"`
+	Share       float64 `json:"share"` // of its distributions in what training aimed at
 }
 
 // Score is what the C engine scored on held-out stories, with the weights and the arithmetic of the chip.
