@@ -61,14 +61,15 @@ type Quant struct {
 	StartStep   int                       `yaml:"start_step"` // the same as a number of steps; the later of both counts
 }
 
-// FloatSteps is the number of training steps before quantisation begins. It may exceed the steps of the run.
+// FloatSteps is the number of training steps before quantisation begins. quant.start leaves at least one step with it;
+// quant.start_step may exceed the steps of the run.
 func (c *Config) FloatSteps() int {
 	t := c.Train
 	if c.Quant.Start == 0 || t.BatchTokens < 1 {
 		return c.Quant.StartStep
 	}
 	steps := (t.Tokens + int64(t.BatchTokens) - 1) / int64(t.BatchTokens)
-	return max(c.Quant.StartStep, int(math.Ceil(c.Quant.Start*float64(steps))))
+	return max(c.Quant.StartStep, int(c.Quant.Start*float64(steps)))
 }
 
 // WeightQuant is the quantisation of one weight matrix.

@@ -195,7 +195,7 @@ func microBatch(first int64) []int32 {
 
 func TestQuantisationStartsAtItsStep(t *testing.T) {
 	t.Run("as a step", func(t *testing.T) { quantisationStarts(t, func(q *configs.Quant) { q.StartStep = 3 }) })
-	t.Run("as a share of ten steps", func(t *testing.T) { quantisationStarts(t, func(q *configs.Quant) { q.Start, q.StartStep = 0.21, 2 }) })
+	t.Run("as a share of ten steps", func(t *testing.T) { quantisationStarts(t, func(q *configs.Quant) { q.Start, q.StartStep = 0.39, 2 }) })
 }
 
 // quantisationStarts wants quantisation after the third step.
