@@ -43,8 +43,8 @@ func trainCommand() *cobra.Command {
 		Long: `Take optimiser steps as train does - graphs, sum of gradients, update - and tell how fast they were
 and what the time went to. No corpus is needed: token ids are drawn with a fixed seed, the id k with
 a probability proportional to 1/(k+1), much as often as words of a text occur. Quantisation is on
-from the first step, whatever quant.start says. One step before those that count builds the
-graphs. Nothing is saved.
+from the first step, whatever quant.start says, and there is no teacher. One step before those that
+count builds the graphs. Nothing is saved.
 
 The peak that the speed is held against is the product of 1024 x 1024 matrices by the BLAS library,
 on one thread for each worker, all at the same time: the best of some rounds before and after.

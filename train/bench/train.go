@@ -35,7 +35,7 @@ func Train(ctx context.Context, o Options, tell func(done, about int64)) (*Repor
 	if err != nil {
 		return nil, err
 	}
-	cfg.Quant.Start, cfg.Quant.StartStep = 0, 0
+	cfg.Quant.Start, cfg.Quant.StartStep, cfg.Train.Distill = 0, 0, 0
 	plan, err := train.NewPlan(cfg)
 	if err != nil {
 		return nil, err
