@@ -1,5 +1,6 @@
 # make demo   the whole road on a small model, in minutes: train, score, export, verify, read a story
 # make test   every test
+# make page-test  the tests of the page, in node and in a browser
 # make arm64  the tests of the arithmetic on arm64, cross-compiled and run by QEMU (Linux on another processor)
 # make xtensa the C core on 32-bit Xtensa, the chip's family of processors, compiled and run the same way (Linux), and the
 #             firmware compiled
@@ -21,16 +22,29 @@ RUNS = 200000
 EVERY = 1
 SANITIZED = clang -std=c11 -ffp-contract=off -O2 -g -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all
 
-.PHONY: setup build test arm64 xtensa fuzz lint demo bench bench-torch
+WEB = firmware/web
+PAGE = $(WEB)/dist/engine.wasm
+PAGE_INPUTS = setup.sh $(WEB)/build.mjs $(WEB)/package-lock.json $(WEB)/page $(WEB)/wasm $(shell find $(WEB)/page $(WEB)/wasm -type f) \
+	$(wildcard engine/*.[ch] firmware/board/*.[ch])
+
+.PHONY: setup build test page-test arm64 xtensa fuzz lint demo bench bench-torch
 
 setup:
 	@./setup.sh
 
-build: setup
+# What chiplm page serves: the module is written last, and the program carries them all.
+$(PAGE): $(PAGE_INPUTS)
+	@./setup.sh page
+
+build: setup $(PAGE)
 	go build -o chiplm .
 
-test: setup
+test: setup $(PAGE)
 	go test -timeout 14m ./...
+
+page-test: build
+	@./setup.sh browser
+	cd $(WEB) && npm run --silent check && node --test $(patsubst $(WEB)/%,%,$(wildcard $(WEB)/tests/*.test.mjs $(WEB)/tests/browser/*.test.mjs))
 
 # Training must give the same bytes as elsewhere, and the engine the bits of docs/numerics.md. The tests of the core
 # compile it for this machine.

@@ -2,7 +2,8 @@
 # Makes sure that what the build needs is here: Go, a C compiler, and on Linux OpenBLAS (macOS brings its own BLAS).
 # "setup.sh arm64" is for what `make arm64` needs instead: a C compiler for arm64, and QEMU to run its programs;
 # "setup.sh xtensa" the same for `make xtensa`; "setup.sh fuzz" for clang with libFuzzer, which `make fuzz` needs.
-# Installs OpenBLAS, compilers and QEMU with apt where that is possible; anything else it names, and stops.
+# "setup.sh page" builds the page of `chiplm page` with clang, lld and node, "setup.sh browser" is for the browser that tests it.
+# Installs OpenBLAS, compilers, node, the browser and QEMU with apt where that is possible; anything else it names, and stops.
 set -eu
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -99,6 +100,44 @@ if [ "${1:-}" = fuzz ]; then
 	install "clang or its libFuzzer" clang libclang-rt-dev
 	has_fuzzer || die "clang and libclang-rt-dev are installed, but a program with libFuzzer does not run. Try:
   clang -fsanitize=fuzzer,address probe.c, with a function LLVMFuzzerTestOneInput in it"
+	exit 0
+fi
+
+# has_wasm: clang compiles for WebAssembly, and wasm-ld links that.
+has_wasm() {
+	probe=$(mktemp -d)
+	printf 'int seven(void) { return 7; }\n' >"$probe/probe.c"
+	if "${CLANG:-clang}" --target=wasm32-unknown-unknown -c "$probe/probe.c" -o "$probe/probe.o" >/dev/null 2>&1 &&
+		"${WASM_LD:-wasm-ld}" --no-entry "$probe/probe.o" -o "$probe/probe.wasm" >/dev/null 2>&1; then found=0; else found=1; fi
+	rm -r "$probe"
+	return "$found"
+}
+
+has_node() { command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1; }
+
+if [ "${1:-}" = page ]; then
+	cd "$(dirname "$0")/firmware/web"
+	if [ "$(uname -s)" = Darwin ]; then
+		has_node || die "node or npm is missing. Install them (brew install node), then run this again."
+		has_wasm || die "no clang for WebAssembly: Apple's is none. Install LLVM (brew install llvm lld), and name it: CLANG=\$(brew --prefix llvm)/bin/clang make build."
+	fi
+	has_wasm || install "clang for WebAssembly or its linker" clang lld
+	has_wasm || die "clang and lld are installed, but a program for WebAssembly does not link. Try:
+  clang --target=wasm32-unknown-unknown -c probe.c -o probe.o && wasm-ld --no-entry probe.o -o probe.wasm"
+	has_node || install "node or npm" nodejs npm
+	[ "$(node -p 'Number(process.versions.node.split(".")[0]) >= 18')" = true ] ||
+		die "node 18 or newer is needed, this is $(node --version). Get it at https://nodejs.org."
+	# npm notes in its own copy of the lock file what it installed.
+	[ node_modules/.package-lock.json -nt package-lock.json ] ||
+		npm ci --ignore-scripts --no-audit --no-fund --loglevel=error >&2 ||
+		die "npm could not install what package-lock.json names. Its message is above."
+	exec node build.mjs
+fi
+
+if [ "${1:-}" = browser ]; then
+	command -v chromium >/dev/null 2>&1 && exit 0
+	[ "$(uname -s)" != Darwin ] || die "chromium is missing. Install it (brew install --cask chromium), then run this again."
+	install "chromium" chromium
 	exit 0
 fi
 

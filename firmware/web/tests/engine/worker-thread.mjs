@@ -1,0 +1,10 @@
+/* What a worker of node needs to run the script of a worker of browsers, which workerData names. */
+import { parentPort, workerData } from 'node:worker_threads';
+
+globalThis.self = globalThis;
+self.postMessage = (message) => parentPort.postMessage(message);
+if (workerData.before) {
+    await import(workerData.before);
+}
+await import(workerData.script);
+parentPort.on('message', (data) => self.onmessage({ data }));
