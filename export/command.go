@@ -76,7 +76,7 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			if err != nil {
 				return err
 			}
-			from, err := openSource(cmd.Context(), root, name, cmd.ErrOrStderr())
+			from, err := OpenSource(cmd.Context(), root, name, cmd.ErrOrStderr())
 			if err != nil {
 				return err
 			}
@@ -86,7 +86,7 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 					return err
 				}
 			}
-			b, err := from.build(cmd.Context(), Options{Target: chip, Overrides: over, Clusters: n, Measure: true})
+			b, err := from.Build(cmd.Context(), Options{Target: chip, Overrides: over, Clusters: n, Measure: true})
 			if err != nil {
 				return err
 			}
@@ -94,14 +94,14 @@ Built-in targets: ` + strings.Join(targets.Builtin(), ", ") + `. Another chip is
 			for _, n := range b.Notes {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", n)
 			}
-			m, err := write(cmd.Context(), out, b, from.origin)
+			m, err := from.Write(cmd.Context(), out, b)
 			if err != nil {
 				return err
 			}
 			if replaced != "" {
 				fmt.Fprintf(cmd.ErrOrStderr(), "note: %s\n", replaced)
 			}
-			r := &report{Out: out, Checkpoint: from.path, Manifest: m, Layout: b.Layout}
+			r := &report{Out: out, Checkpoint: from.Path, Manifest: m, Layout: b.Layout}
 			if asJSON {
 				return jsonout.Write(cmd.OutOrStdout(), r)
 			}

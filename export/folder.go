@@ -88,15 +88,15 @@ func write(ctx context.Context, dir string, b *Built, m Manifest) (*Manifest, er
 	if err := replaceable(dir); err != nil {
 		return nil, err
 	}
-	if err := putFolder(dir, func(tmp string) error { return fill(ctx, tmp, b, &m) }); err != nil {
+	if err := PutFolder(dir, func(tmp string) error { return fill(ctx, tmp, b, &m) }); err != nil {
 		return nil, err
 	}
 	return &m, nil
 }
 
-// putFolder puts a folder at dir whose files fill writes: first beside it under a temporary name, synced, then renamed. A
+// PutFolder puts a folder at dir whose files fill writes: first beside it under a temporary name, synced, then renamed. A
 // folder there is replaced.
-func putFolder(dir string, fill func(tmp string) error) error {
+func PutFolder(dir string, fill func(tmp string) error) error {
 	dir = filepath.Clean(dir)
 	parent := filepath.Dir(dir)
 	if base := filepath.Base(dir); base == "." || base == ".." || parent == dir {

@@ -58,7 +58,7 @@ func Release(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Bui
 	files[released.FactsFile] = facts.Bytes()
 
 	var m *released.Model
-	err = putFolder(dir, func(tmp string) error {
+	err = PutFolder(dir, func(tmp string) error {
 		for name, content := range files {
 			if err := os.WriteFile(filepath.Join(tmp, name), content, 0o644); err != nil {
 				return fmt.Errorf("release: %w", err)

@@ -118,14 +118,14 @@ func (s *Subject) fromCheckpoint(ctx context.Context, path string, sets []string
 	if err != nil {
 		return err
 	}
-	return s.fromWeights(text, sets, "the checkpoint just now", func(opt export.Options) (*export.Built, error) {
+	return s.fromWeights(text, sets, fromCheckpoint, func(opt export.Options) (*export.Built, error) {
 		return export.BuildImage(ctx, ck, opt)
 	})
 }
 
 func (s *Subject) fromReleased(ctx context.Context, m *released.Model, sets []string) error {
 	s.Source = m.Source
-	return s.fromWeights(m.Config, sets, "the released model just now", func(opt export.Options) (*export.Built, error) {
+	return s.fromWeights(m.Config, sets, fromReleased, func(opt export.Options) (*export.Built, error) {
 		return export.BuildReleased(ctx, m, opt)
 	})
 }
@@ -135,10 +135,35 @@ func (s *Subject) fromWeights(config []byte, sets []string, from string, build f
 	if changed, err := s.override(string(config), sets); err != nil || changed {
 		return err
 	}
-	b, err := build(export.Options{Target: s.Target, Clusters: export.AutoClusters, Measure: true})
+	b, err := build(Options(s.Target))
 	if err != nil {
 		return err
 	}
+	return s.fromBuilt(b, from)
+}
+
+// Options are those of an export that [Of] can make a subject of.
+func Options(chip *targets.Target) export.Options {
+	return export.Options{Target: chip, Clusters: export.AutoClusters, Measure: true}
+}
+
+// Of makes the subject that [Find] makes of a checkpoint or a released model, of what was built of it with [Options].
+func Of(from *export.Source, b *export.Built, profile *targets.Profile) (*Subject, error) {
+	s := &Subject{Source: from.Path, Config: b.Config, Target: b.Target, Profile: profile}
+	what := fromCheckpoint
+	if from.Released != nil {
+		what = fromReleased
+	}
+	return s, s.fromBuilt(b, what)
+}
+
+// What an estimate of a model that was just built rests on.
+const (
+	fromCheckpoint = "the checkpoint just now"
+	fromReleased   = "the released model just now"
+)
+
+func (s *Subject) fromBuilt(b *export.Built, from string) error {
 	s.Measured, s.From = b.Measured, from
 	s.FullHead = b.Measured == nil || b.Measured.Head == nil
 	return s.known(b.Layout.Buffers, int64(len(b.Bytes)))

@@ -61,7 +61,7 @@ is 1 if any of them differs.`,
 					return err
 				}
 				defer im.Close()
-				d, err := hostDigest(im, r.Tokens)
+				d, err := Digest(im, r.Tokens)
 				if err != nil {
 					return fmt.Errorf("%s: %w", model, err)
 				}

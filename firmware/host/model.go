@@ -84,8 +84,8 @@ func encode(im *engine.Image, text string) ([]int32, error) {
 	return tok.Encode([]int32{tok.EOT()}, []byte(text)), nil
 }
 
-// hostDigest is the digest of n tokens, the likeliest each after end-of-text, as the request D of the protocol defines it.
-func hostDigest(im *engine.Image, n int) (engine.Digest, error) {
+// Digest is the digest of n tokens, the likeliest each after end-of-text, as the request D of the protocol defines it.
+func Digest(im *engine.Image, n int) (engine.Digest, error) {
 	if err := withinContext(n, im.Model().ContextLength); err != nil {
 		return 0, err
 	}

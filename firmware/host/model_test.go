@@ -13,7 +13,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/export"
-	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
+	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
 func hashOf(t *testing.T, path string) string {
