@@ -2,8 +2,12 @@ module github.com/chiplm/chiplm
 
 go 1.25.0
 
+// What npm installs for the page is no Go, though some of its packages may carry some.
+ignore ./firmware/web/node_modules
+
 require (
 	github.com/chewxy/hm v1.0.0
+	github.com/coder/websocket v1.8.15
 	github.com/creack/pty v1.1.24
 	github.com/edsrzf/mmap-go v1.2.0
 	github.com/goccy/go-yaml v1.19.2

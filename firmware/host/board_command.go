@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/firmware/host/line"
+	"github.com/chiplm/chiplm/firmware/host/loopback"
 	"github.com/chiplm/chiplm/firmware/host/virtual"
 )
 
@@ -22,6 +24,7 @@ var ErrDiffers = errors.New("the board differs from the host")
 func BoardCommand() *cobra.Command {
 	var opt virtual.Options
 	var without bool
+	var listen string
 	c := &cobra.Command{
 		Use:   "board",
 		Short: "Ask a board about itself, prove its bits, or start a virtual board",
@@ -32,14 +35,19 @@ a port like any other, for chiplm chat and for other programs. It has two cores,
 chiplm export plans with, and computes the chip's bits; its times are those of this machine. What
 this machine's kernels need beyond the chip's, and 8 KB for padding that a chip has beyond the
 plan, it gets on top of SRAM ("lent" of board info). It runs until it is interrupted; clients may
-come and go, one at a time.`,
+come and go, one at a time.
+
+With --listen, it also takes clients over WebSocket, such as the page of chiplm page, at an address
+of this machine, which is printed after the port: ws://127.0.0.1:7411/. Binary messages are the
+bytes of the line, both ways.`,
 		Example: `  chiplm board info
   chiplm board --virtual exports/combo-esp32s3/model.clm --link /tmp/board
-  chiplm chat --port /tmp/board "Once upon a time"`,
+  chiplm chat --port /tmp/board "Once upon a time"
+  chiplm board --virtual exports/combo-esp32s3 --listen 127.0.0.1:7411`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("virtual") {
-				for _, f := range []string{"sram", "psram", "no-psram", "link"} {
+				for _, f := range []string{"sram", "psram", "no-psram", "link", "listen"} {
 					if cmd.Flags().Changed(f) {
 						return usage.Errorf("--%s is a property of a virtual board: give its model with --virtual", f)
 					}
@@ -60,7 +68,10 @@ come and go, one at a time.`,
 			if without || opt.PSRAM == 0 && cmd.Flags().Changed("psram") {
 				opt.PSRAM = -1
 			}
-			return runVirtual(cmd.Context(), opt, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			if listen == "" && cmd.Flags().Changed("listen") {
+				return usage.Errorf("--listen is empty: give an address, such as 127.0.0.1:7411, or leave it out")
+			}
+			return runVirtual(cmd.Context(), opt, listen, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	c.Flags().StringVar(&opt.Model, "virtual", "", "start a virtual board with this `MODEL`: an image, or an export folder")
@@ -68,30 +79,38 @@ come and go, one at a time.`,
 	c.Flags().Int64Var(&opt.PSRAM, "psram", 0, "bytes of PSRAM, 0 for none (default: usable of the target esp32s3)")
 	c.Flags().BoolVar(&without, "no-psram", false, "a board without PSRAM")
 	c.Flags().StringVar(&opt.Link, "link", "", "make this symbolic link to its port, and remove it in the end; a link to a board that runs stays")
+	c.Flags().StringVar(&listen, "listen", "", "take clients over WebSocket too, at this `ADDRESS` of this machine; port 0: any that is free")
 	c.AddCommand(infoCommand(), digestCommand(), benchmarkCommand(), profileCommand())
 	return c
 }
 
 // runVirtual runs a virtual board until ctx ends.
-func runVirtual(ctx context.Context, opt virtual.Options, out, errs io.Writer) error {
+func runVirtual(ctx context.Context, opt virtual.Options, listen string, out, errs io.Writer) (err error) {
 	im, err := openModel(opt.Model)
 	if err != nil {
 		return err
 	}
 	im.Close()
 	opt.Model = imagePath(opt.Model)
+	var l net.Listener
+	if listen != "" { // before there is a board: the address may be in use
+		if l, err = loopback.Listen(ctx, listen); err != nil {
+			return err
+		}
+		defer l.Close()
+	}
 	b, err := virtual.Start(opt)
 	if err != nil {
 		return err
 	}
-	defer b.Close()
+	defer func() { err = errors.Join(err, b.Close()) }()
 	name := b.Port()
 	if opt.Link != "" {
 		name = opt.Link
 	}
 	failure, err := b.Booted(ctx)
 	if ctx.Err() != nil {
-		return b.Close() // an interrupt is how it is meant to end
+		return nil // an interrupt is how it is meant to end
 	}
 	if err != nil {
 		return err
@@ -103,12 +122,13 @@ func runVirtual(ctx context.Context, opt virtual.Options, out, errs io.Writer) e
 	if _, err := fmt.Fprintln(out, name); err != nil {
 		return err
 	}
-	select {
-	case <-ctx.Done():
-		return b.Close()
-	case <-b.Done():
-		return errors.Join(errors.New("the virtual board ended by itself"), b.Close())
+	if l == nil {
+		return b.Wait(ctx)
 	}
+	if _, err := fmt.Fprintln(out, loopback.Address("ws", l)); err != nil {
+		return err
+	}
+	return b.Serve(ctx, l)
 }
 
 // asked runs one request of a command and prints its JSON object.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/creack/pty"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -21,10 +23,11 @@ import (
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/cost"
 	"github.com/chiplm/chiplm/export/targets"
-	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
 	"github.com/chiplm/chiplm/firmware/host/line"
+	"github.com/chiplm/chiplm/firmware/host/loopback"
 	"github.com/chiplm/chiplm/firmware/host/port"
 	"github.com/chiplm/chiplm/firmware/host/virtual"
+	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
 // run executes a command line and returns what it printed.
@@ -274,6 +277,61 @@ func TestVirtualBoard(t *testing.T) {
 		} else if refused := (*usage.Error)(nil); len(args) == 4 && (!errors.As(err, &refused) || !strings.Contains(err.Error(), args[2]+" "+args[3])) {
 			t.Errorf("%v: %v", args, err)
 		}
+	}
+}
+
+// With --listen, the same board writes the same text to a client over WebSocket; an address that is in use, or that others can
+// reach, is told before there is a board.
+func TestVirtualBoardListens(t *testing.T) {
+	model := tinymodel.Image(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		c := BoardCommand()
+		c.SetOut(w)
+		c.SetErr(io.Discard)
+		c.SetArgs([]string{"--virtual", model, "--listen", "127.0.0.1:0"})
+		ended <- c.ExecuteContext(ctx)
+	}()
+	var name, address string
+	if n, err := fmt.Fscanf(r, "%s\n%s\n", &name, &address); n != 2 || err != nil || !strings.HasPrefix(address, "ws://127.0.0.1:") {
+		t.Fatalf("%q, %q: %v", name, address, err)
+	}
+	want, _, err := run(t, ctx, nil, ChatCommand(), "--port", name, "--tokens", "9", "Once")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ws, _, err := websocket.Dial(ctx, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := line.New(websocket.NetConn(ctx, ws, websocket.MessageBinary), line.Options{})
+	got := "Once"
+	if _, err := client.Say(ctx, "Once", line.Sampling{Tokens: 9, Temperature: 0.7, TopK: 40, Seed: 1}, func(x line.Token) error {
+		got += string(x.Text)
+		return nil
+	}); err != nil || got+"\n" != want {
+		t.Errorf("%q, want %q (%v)", got, want, err)
+	}
+	client.Close()
+	if _, _, err := run(t, ctx, nil, BoardCommand(), "--virtual", model, "--listen", strings.Trim(address, "ws:/")); !errors.Is(err, loopback.ErrInUse) {
+		t.Errorf("an address that is in use: %v", err)
+	}
+	for _, args := range [][]string{{"--virtual", model, "--listen", "0.0.0.0:0"}, {"--virtual", model, "--listen", ""}, {"--listen", "127.0.0.1:0"}} {
+		if _, _, err := run(t, ctx, nil, BoardCommand(), args...); !errors.As(err, new(*usage.Error)) {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+	cancel()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("it does not end")
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
+	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
 // An interrupt that ends the context of the program is one interrupt, whichever of the two is seen first.

@@ -15,7 +15,7 @@ import (
 
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/parts"
-	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
+	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
 func table(t *testing.T, model string) parts.Table {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
+	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
 // misbehaving puts shell scripts on an otherwise empty PATH, by their names, each with what it does when it is not asked

@@ -5,5 +5,5 @@
 //	defer b.Close()
 //	p, err := port.Open(b.Port())
 //
-// Clients may come and go. Closing the board is a cable that is pulled.
+// Clients may come and go. Closing the board is a cable that is pulled. [Board.Serve] takes clients over WebSocket too.
 package virtual

@@ -97,6 +97,19 @@ func (b *Board) Booted(ctx context.Context) (failure *line.BoardError, err error
 	return &line.BoardError{Code: b.failure.Code, Message: b.failure.Message}, nil
 }
 
+// ErrEnded occurs when a board ends that nobody ended.
+var ErrEnded = errors.New("the virtual board ended by itself")
+
+// Wait waits until ctx ends, which is the good end, or the board has ended by itself.
+func (b *Board) Wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-b.Done():
+		return ErrEnded
+	}
+}
+
 // Close ends the board, and says what went wrong with it, if anything did.
 func (b *Board) Close() error {
 	b.closing.Do(func() {

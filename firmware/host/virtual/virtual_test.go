@@ -16,9 +16,9 @@ import (
 
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/engine"
-	"github.com/chiplm/chiplm/firmware/host/internal/tinymodel"
 	"github.com/chiplm/chiplm/firmware/host/line"
 	"github.com/chiplm/chiplm/firmware/host/port"
+	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
 // start starts a board that ends with the test.
