@@ -1,0 +1,136 @@
+/* The page: three ways to run the model, one desk to write at. */
+import { Desk } from './desk.js';
+import { byId, el, setMeter } from './dom.js';
+import { bytes, short, whole } from './format.js';
+import { readServer } from './models.js';
+import { keepSettings, restoreSettings } from './settings.js';
+import { troubleOf } from './trouble.js';
+import { FlashView } from './view-flash.js';
+import { BoardWay } from './way-board.js';
+import { BrowserWay } from './way-browser.js';
+import { VirtualWay } from './way-virtual.js';
+
+const say = (text) => { byId('status').textContent = text; };
+
+/** Shows how far a model is loaded. */
+function watchLoading(way) {
+    const meter = byId('loading');
+    const words = { module: 'Starting the engine', check: 'Checking the model', golden: 'Proving the engine' };
+    way.addEventListener('loading', ({ detail: { stage, done, total } }) => {
+        setMeter(meter, stage === 'image' && total ? done / total : null,
+            stage === 'image' ? `Reading the model: ${bytes(done ?? 0)}${total ? ` of ${bytes(total)}` : ''}` : words[stage]);
+    });
+    way.addEventListener('change', () => {
+        meter.hidden = way.caption !== 'starting';
+        byId('start-engine').hidden = way.caption !== 'failed';
+        if (way.caption === 'ready' && way.seconds !== null) {
+            byId('panel-browser').querySelector('.lead').textContent = 'The engine of the board, compiled for this browser. It computes '
+                + `the same bits, from the same weights. It started in ${short(way.seconds)} seconds.`;
+        }
+    });
+}
+
+function watchLine(way, { log, connect, disconnect }) {
+    const box = byId(log);
+    way.addEventListener('log', () => {
+        const remarks = way.source?.remarks;
+        if (remarks !== undefined) {
+            box.hidden = remarks.length === 0;
+            box.querySelector('pre').textContent = remarks.join('\n');
+        }
+    });
+    way.addEventListener('change', () => {
+        byId(connect).hidden = way.source !== null;
+        byId(connect).disabled = way.busy || (way.missing ?? null) !== null;
+        byId(disconnect).hidden = way.source === null;
+    });
+}
+
+function wireBoard(way) {
+    watchLine(way, { log: 'board-log', connect: 'connect', disconnect: 'disconnect' });
+    byId('connect').addEventListener('click', () => way.connect());
+    byId('any-port').addEventListener('click', () => way.connect({ any: true }));
+    byId('disconnect').addEventListener('click', () => way.disconnect());
+    way.addEventListener('change', () => {
+        const missing = way.missing !== null;
+        byId('any-port').hidden = way.source !== null || missing || way.flashing !== null;
+        byId('open-flash').disabled = missing || way.flashing !== null;
+    });
+    navigator.serial?.addEventListener('connect', () => {
+        if (way.source === null && !way.busy) {
+            way.set({ caption: 'plugged in' });
+        }
+    });
+    globalThis.addEventListener('beforeunload', (event) => {
+        if (way.flashing !== null) {
+            event.preventDefault(); // the browser asks whether to leave
+        }
+    });
+    way.set(way.missing === null ? {} : { trouble: way.missing, caption: 'not here' });
+}
+
+/** A virtual board that was started with the page is connected to when its way is looked at for the first time. */
+function wireVirtual(way, address) {
+    watchLine(way, { log: 'virtual-log', connect: 'virtual-connect', disconnect: 'virtual-disconnect' });
+    byId('virtual-form').addEventListener('submit', (event) => {
+        event.preventDefault();
+        way.connect(byId('address').value);
+    });
+    byId('virtual-disconnect').addEventListener('click', () => way.disconnect());
+    if (address !== null) {
+        byId('virtual-lead').textContent = 'The board’s firmware as a program on this machine. It was started with this page.';
+        byId('virtual-how').hidden = true;
+        way.addEventListener('chosen', () => way.connect(address), { once: true });
+    }
+}
+
+/** The engine starts when its way is looked at for the first time. */
+function wireBrowser(way, models) {
+    watchLoading(way);
+    const picker = byId('model');
+    picker.append(...models.map(({ name }, i) => el('option', { value: i }, name)));
+    byId('pick-model').hidden = models.length < 2;
+    picker.addEventListener('change', () => way.start(models[picker.value]));
+    byId('start-engine').addEventListener('click', () => way.start(models[picker.value || 0]));
+}
+
+async function start() {
+    const storage = globalThis.sessionStorage;
+    let server = { models: [], firmware: null, virtual: null };
+    let missing = null;
+    try {
+        server = await readServer();
+    } catch (error) {
+        missing = troubleOf(error);
+    }
+    const { models, firmware } = server;
+    const browser = new BrowserWay(models);
+    const board = new BoardWay(models, { storage });
+    const virtual = new VirtualWay(models);
+    const desk = new Desk([browser, board, virtual], say);
+    wireBrowser(browser, models);
+    wireBoard(board);
+    wireVirtual(virtual, server.virtual);
+    new FlashView({ way: board, models, firmware, say });
+    const kept = restoreSettings(storage);
+    if (server.virtual !== null) {
+        byId('address').value = server.virtual; // of this start, not of one before
+    }
+    const [, way, address] = /^#(browser|board|virtual)(?:=(.+))?$/.exec(globalThis.location.hash) ?? [];
+    if (address !== undefined) {
+        byId('address').value = decodeURIComponent(address);
+    }
+    if (missing !== null) {
+        browser.set({ caption: 'failed', trouble: missing });
+    } else {
+        byId('tagline').textContent = `A language model of ${whole(models[0].facts.parameters)} weights, for a five-dollar chip.`;
+        for (const model of models) {
+            model.whole.then(() => desk.refresh());
+        }
+        browser.addEventListener('chosen', () => browser.start(models[0]), { once: true });
+    }
+    desk.choose(board.trouble?.code === 'left' ? 'board' : way ?? kept ?? 'browser');
+    globalThis.addEventListener('pagehide', () => keepSettings(storage, desk.chosen));
+}
+
+start();

@@ -1,0 +1,23 @@
+/* The virtual board, over a WebSocket. */
+import { Board } from './board.js';
+import { connectSocket, socketAddress } from './socket.js';
+import { troubleOf } from './trouble.js';
+import { LineWay } from './way.js';
+
+export class VirtualWay extends LineWay {
+    constructor(models) {
+        super('virtual', 'the virtual board', models);
+    }
+
+    /** @param {string} typed an address */
+    async connect(typed) {
+        await this.disconnect();
+        this.set({ busy: true, caption: 'connecting' });
+        try {
+            const stream = await connectSocket(socketAddress(typed));
+            this.adoptBoard(await Board.open(stream, this.talk));
+        } catch (error) {
+            this.release({ caption: 'no board', trouble: troubleOf(error) });
+        }
+    }
+}
