@@ -16,6 +16,7 @@ import (
 	"github.com/chiplm/chiplm/export/cost"
 	"github.com/chiplm/chiplm/firmware/host"
 	"github.com/chiplm/chiplm/firmware/host/flash"
+	"github.com/chiplm/chiplm/firmware/web"
 	"github.com/chiplm/chiplm/train"
 	"github.com/chiplm/chiplm/train/bench"
 	"github.com/chiplm/chiplm/train/sweep"
@@ -47,6 +48,7 @@ func commands() []*cobra.Command {
 		flash.Command(),
 		host.ChatCommand(),
 		host.BoardCommand(),
+		web.Command(web.Dist()),
 		speed,
 	}
 }

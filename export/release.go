@@ -37,7 +37,7 @@ func Release(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Bui
 	}
 	f.Kind, f.Version = released.Kind, released.Version
 	f.Parameters, f.VocabSize, f.ContextLength = b.Config.Parameters(), b.Config.VocabSize, b.Config.ContextLength
-	f.Weights, f.ImageBytes, f.BytesPerToken = weightsText(b.Config), int64(len(b.Bytes)), b.Config.Budget().Total.TokenRead
+	f.Weights, f.ImageBytes, f.BytesPerToken = WeightsText(b.Config), int64(len(b.Bytes)), b.Config.Budget().Total.TokenRead
 	f.PostTraining, f.Digest = b.PostTraining, fmt.Sprintf("%016x", b.Model.Golden.Digest)
 	f.ModelSHA256, f.ConfigSHA256, f.TokenizerSHA256 = ck.ModelSHA256, released.FileOf(config).SHA256, b.Tokenizer.Hash()
 	f.Training = released.Trained{Tokens: ck.State.Tokens, Steps: ck.State.Step, Seed: int64(b.Config.Train.Seed), Program: ck.State.CreatedBy}
@@ -120,8 +120,8 @@ func releasable(dir, name string) error {
 	return nil
 }
 
-// weightsText says how the weights of a model are quantised, class by class where they differ.
-func weightsText(c *configs.Config) string {
+// WeightsText says how the weights of a model are quantised, class by class where they differ.
+func WeightsText(c *configs.Config) string {
 	var order []string
 	classes := map[string][]string{}
 	for _, t := range c.Tensors() {

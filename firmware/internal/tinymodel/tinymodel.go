@@ -12,6 +12,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/export"
@@ -50,31 +51,43 @@ func Image(t testing.TB, sets ...string) string {
 	return filepath.Join(Export(t, "esp32s3", nil, sets...), export.ImageFile)
 }
 
+// Run saves a model as a run of a training and gives its folder.
+func Run(t testing.TB, sets ...string) string {
+	t.Helper()
+	ck, err := checkpoint(sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "tiny-run")
+	if _, err := checkpoints.Save(dir, ck, 1); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// Release writes a model as a released one, called tiny, and gives its folder.
+func Release(t testing.TB, sets ...string) string {
+	t.Helper()
+	ck, err := checkpoint(sets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := export.BuildImage(t.Context(), ck, export.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "tiny")
+	if _, err := export.Release(t.Context(), dir, ck, b, released.Facts{Name: "tiny"}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 func write(dir, target string, fw *parts.Firmware, sets []string) error {
-	c, err := configs.Parse("tiny.yaml", []byte(config), sets...)
+	ck, err := checkpoint(sets)
 	if err != nil {
 		return err
 	}
-	tok, err := bpe.Train(context.Background(), func(yield func([]byte) error) error {
-		return yield([]byte("Once upon a time there was a little girl. The little girl was once in the park."))
-	}, 268)
-	if err != nil {
-		return err
-	}
-	w := arch.InitWeights(c, 1)
-	rng := rand.New(rand.NewPCG(2, 3))
-	ck := &checkpoints.Checkpoint{Config: c, Tokenizer: tok.JSON(), Tensors: map[string][]float32{}}
-	sum := sha256.New()
-	for i, x := range w.Tensors {
-		for j := range w.Data[i] {
-			w.Data[i][j] += 0.4 * (rng.Float32() - 0.5) // the zeros that training starts from would hide faults
-		}
-		ck.Tensors[x.Name] = w.Data[i]
-		if err := binary.Write(sum, binary.LittleEndian, w.Data[i]); err != nil {
-			return err
-		}
-	}
-	ck.ModelSHA256 = hex.EncodeToString(sum.Sum(nil)) // models that differ have hashes that do
 	chip, err := targets.Load(target)
 	if err != nil {
 		return err
@@ -86,4 +99,32 @@ func write(dir, target string, fw *parts.Firmware, sets []string) error {
 	b.Firmware = fw
 	_, err = export.Write(context.Background(), dir, ck, b)
 	return err
+}
+
+func checkpoint(sets []string) (*checkpoints.Checkpoint, error) {
+	c, err := configs.Parse("tiny.yaml", []byte(config), sets...)
+	if err != nil {
+		return nil, err
+	}
+	tok, err := bpe.Train(context.Background(), func(yield func([]byte) error) error {
+		return yield([]byte("Once upon a time there was a little girl. The little girl was once in the park."))
+	}, 268)
+	if err != nil {
+		return nil, err
+	}
+	w := arch.InitWeights(c, 1)
+	rng := rand.New(rand.NewPCG(2, 3))
+	ck := &checkpoints.Checkpoint{Config: c, Tokenizer: tok.JSON(), Tensors: map[string][]float32{}}
+	sum := sha256.New()
+	for i, x := range w.Tensors {
+		for j := range w.Data[i] {
+			w.Data[i][j] += 0.4 * (rng.Float32() - 0.5) // the zeros that training starts from would hide faults
+		}
+		ck.Tensors[x.Name] = w.Data[i]
+		if err := binary.Write(sum, binary.LittleEndian, w.Data[i]); err != nil {
+			return nil, err
+		}
+	}
+	ck.ModelSHA256 = hex.EncodeToString(sum.Sum(nil)) // models that differ have hashes that do
+	return ck, nil
 }
