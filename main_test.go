@@ -55,6 +55,8 @@ func TestExitCodes(t *testing.T) {
 		{context.Background(), "flash", 2},
 		{context.Background(), "flash nothing-here --port=", 2},
 		{context.Background(), "flash nothing-here", 1},
+		{context.Background(), "page --listen=", 2},
+		{context.Background(), "page --out public --virtual", 2},
 		{context.Background(), "eval bpb", 1},
 		{context.Background(), "verify", 1},
 		{context.Background(), "image info nothing-here.clm", 1},
@@ -199,7 +201,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 func TestJSONFlag(t *testing.T) {
 	for _, line := range []string{"train", "eval bpb", "compare", "export", "verify", "sample", "image info", "image check", "image dump",
 		"checkpoint info", "data info", "data fetch", "data generate", "tokenizer train", "tokenizer info", "bench train", "bench decode",
-		"flash", "chat", "board info", "board digest", "board benchmark", "board profile"} {
+		"flash", "chat", "board info", "board digest", "board benchmark", "board profile", "page"} {
 		cmd, _, err := rootCommand().Find(strings.Fields(line))
 		if err != nil || !strings.HasSuffix(cmd.CommandPath(), line) {
 			t.Errorf("chiplm %s does not exist: %v", line, err)

@@ -49,8 +49,9 @@ in this order: a released model, a run or a checkpoint (an image is made of it, 
 does), an image, or a folder that chiplm export wrote.
 
 Boards need a browser with Web Serial, such as Chrome, Edge or Opera. --firmware names the build
-folder of the firmware, as for chiplm flash; without it, the page writes models alone. --virtual
-also starts a virtual board with the first model, and the page connects to it.
+folder of the firmware, as for chiplm flash; without it the page has the firmware that a named
+export carries, or none, and writes models alone. --virtual also starts a virtual board with the
+first model, and tells the page of it.
 
 --out writes the page with its models as plain files instead, for any static host. An older page
 there is replaced; a folder with anything else in it is refused. Serve it by https: other pages
@@ -107,6 +108,9 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 	target, err := targets.Load(targetName)
 	if err != nil {
 		return err
+	}
+	if o.firmware == "" {
+		o.firmware = carried(names)
 	}
 	if o.firmware != "" {
 		if s.firmware, err = openFirmware(o.firmware); err != nil {

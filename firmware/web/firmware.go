@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/chiplm/chiplm/data/regular"
+	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/parts"
 )
 
@@ -35,6 +36,16 @@ type partition struct {
 
 // mostFirmware is the largest part of a firmware, in bytes.
 const mostFirmware = 1 << 25
+
+// carried is the first folder among what a user named that chiplm export put firmware into; "": there is none.
+func carried(names []string) string {
+	for _, name := range names {
+		if m, err := export.ReadManifest(name); err == nil && m.Firmware != "" {
+			return name
+		}
+	}
+	return ""
+}
 
 // openFirmware reads a build folder as chiplm flash does.
 func openFirmware(dir string) (*firmware, error) {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/cost"
+	"github.com/chiplm/chiplm/export/parts"
 	"github.com/chiplm/chiplm/firmware/host"
 	"github.com/chiplm/chiplm/firmware/host/line"
 	"github.com/chiplm/chiplm/firmware/host/virtual"
@@ -254,6 +256,22 @@ func TestFirmware(t *testing.T) {
 		t.Errorf("%+v, %s", b, e.Refused)
 	}
 	s.end()
+
+	chip, err := parts.ChipNamed(targetName)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := parts.OpenFirmware(dir, chip)
+	if err != nil {
+		t.Fatal(err)
+	}
+	carrying := serve(t, t.Context(), tinymodel.Image(t, "d_ff=64"), tinymodel.Export(t, targetName, built))
+	var same firmware
+	carrying.decode("firmware.json", &same)
+	if !reflect.DeepEqual(same, fw) {
+		t.Errorf("firmware in an export: %+v, want %+v", same, fw)
+	}
+	carrying.end()
 
 	none := serve(t, t.Context(), tinymodel.Image(t))
 	if _, b := none.get("firmware.json"); string(b) != "null\n" {
