@@ -160,11 +160,17 @@ extern const chiplm_kernels chiplm_avx2, chiplm_avx512;
 #else
 #define CHIPLM_X86 0
 #endif
+/* Whether there are the operations of arm_neon.h: on arm64, and where a build brings a header of that name for vectors that
+ * are alike, as that for WebAssembly does (firmware/web/wasm), and says so. */
+#ifndef CHIPLM_HAS_NEON
 #if defined(__aarch64__) && defined(__GNUC__)
-#define CHIPLM_ARM64 1
-extern const chiplm_kernels chiplm_neon;
+#define CHIPLM_HAS_NEON 1
 #else
-#define CHIPLM_ARM64 0
+#define CHIPLM_HAS_NEON 0
+#endif
+#endif
+#if CHIPLM_HAS_NEON
+extern const chiplm_kernels chiplm_neon;
 #endif
 
 /* The table of a path; null when this processor does not have it. */

@@ -23,7 +23,7 @@ const chiplm_kernels *chiplm_kernels_of(chiplm_path path) {
             return &chiplm_avx2;
         }
 #endif
-#if CHIPLM_ARM64
+#if CHIPLM_HAS_NEON
         return &chiplm_neon;
 #elif CHIPLM_HAS_PIE
         return &chiplm_pie;
@@ -38,7 +38,7 @@ const chiplm_kernels *chiplm_kernels_of(chiplm_path path) {
     case CHIPLM_PATH_AVX512:
         return has_avx512() ? &chiplm_avx512 : NULL;
 #endif
-#if CHIPLM_ARM64
+#if CHIPLM_HAS_NEON
     case CHIPLM_PATH_NEON:
         return &chiplm_neon;
 #endif

@@ -165,11 +165,11 @@ export class Core {
         new Int32Array(this.#wasm.memory.buffer, this.#call('engine_prompt') >>> 0, prompt.length).set(prompt);
         this.#call('engine_begin', prompt.length, thousandths, topK, seed, profile ? 1 : 0);
         const before = performance.now();
-        while (this.#checked('engine_read') > 0) {
+        while (!ear.stopped() && this.#checked('engine_read') > 0) {
             await ear.pause();
-            if (ear.stopped()) {
-                return { count: 0, ms: 0, why: 'stopped' };
-            }
+        }
+        if (ear.stopped()) {
+            return { count: 0, ms: 0, why: 'stopped' };
         }
         on.onPrompt(performance.now() - before);
         return this.#write(tokens, ear, on.onToken);
@@ -215,7 +215,7 @@ export class Core {
     async digest(n, mode, ear) {
         checkDigest(n, mode, this.info.context_length);
         this.#checked('engine_digest_begin', mode === PLAIN ? 1 : 0);
-        let stopped = false;
+        let stopped = ear.stopped();
         try {
             for (let i = 0; i < n && !stopped; i++) {
                 this.#checked('engine_digest_add');

@@ -128,6 +128,6 @@ self.onmessage = ({ data }) => {
     } else if (data.kind === 'encode') {
         answer(data);
     } else {
-        turn = turn.then(() => answer(data));
+        turn = turn.then(pause).then(() => answer(data)); // a stop may wait behind a request
     }
 };

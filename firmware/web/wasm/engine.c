@@ -106,6 +106,11 @@ static void put_hashed(writer *w, const char *key, const uint8_t *hash) {
     put(w, "\"");
 }
 
+/* What the browser calls the vectors that the path neon runs on here. */
+static const char *path_name(void) {
+    return chiplm_path_name(CHIPLM_PATH_NEON) != NULL ? "simd128" : chiplm_path_name(CHIPLM_PATH_BEST);
+}
+
 /* Puts what "model" of the answer to I holds into engine_text, and the path. */
 void EXPORT(engine_info)(void) {
     const chiplm_model *m = &page.image.model;
@@ -125,7 +130,7 @@ void EXPORT(engine_info)(void) {
     put_field(&w, "clusters", m->clusters);
     put_field(&w, "end_of_text", (uint64_t)chiplm_image_end_of_text(&page.image));
     put_key(&w, "path");
-    put_json(&w, chiplm_path_name(CHIPLM_PATH_BEST));
+    put_json(&w, path_name());
     put(&w, "}");
     say(&w);
 }
