@@ -44,7 +44,7 @@ test: setup $(PAGE)
 
 page-test: build
 	@./setup.sh browser
-	cd $(WEB) && npm run --silent check && node --test $(patsubst $(WEB)/%,%,$(wildcard $(WEB)/tests/*.test.mjs $(WEB)/tests/browser/*.test.mjs))
+	cd $(WEB) && npm run --silent check && node --test --test-concurrency=1 $(patsubst $(WEB)/%,%,$(wildcard $(WEB)/tests/*.test.mjs $(WEB)/tests/browser/*.test.mjs))
 
 # Training must give the same bytes as elsewhere, and the engine the bits of docs/numerics.md. The tests of the core
 # compile it for this machine.

@@ -3,7 +3,7 @@
  * and Q. Nothing here knows where it runs.
  */
 import { checkDigest, checked, textOf } from './engine-request.js';
-import { trouble } from './engine-trouble.js';
+import { Trouble } from './trouble.js';
 
 const NO_MEMORY = -1000; // of wasm/engine.c
 const PLAIN = 2; // the mode of a digest
@@ -17,7 +17,7 @@ const PLAIN = 2; // the mode of a digest
 
 /** @param {number} bytes */
 function noMemory(bytes) {
-    return trouble('memory', `The browser has no memory left for this model: it needs ${Math.ceil(bytes / 1e6)} MB and more.`,
+    return new Trouble('memory', `The browser has no memory left for this model: it needs ${Math.ceil(bytes / 1e6)} MB and more.`,
         'Close other pages, or choose a smaller model.');
 }
 
@@ -47,7 +47,7 @@ export class Core {
         try {
             made = await WebAssembly.instantiate(wasm, { page: { milliseconds: () => performance.now() } });
         } catch (error) {
-            throw trouble('wasm', `This browser cannot run the engine: ${error.message}.`,
+            throw new Trouble('wasm', `This browser cannot run the engine: ${error.message}.`,
                 'Use a newer browser: Chrome or Edge 91, Firefox 89, Safari 16.4, or later.');
         }
         const core = new Core(made.instance.exports);
@@ -69,14 +69,14 @@ export class Core {
             throw noMemory(image.length);
         }
         if (result < 0) {
-            throw trouble('image', `The engine refuses this image: ${this.#sentence(result)}.`);
+            throw new Trouble('image', `The engine refuses this image: ${this.#sentence(result)}.`, '');
         }
     }
 
     #prove() {
         const result = this.#call('engine_prove');
         if (result < 0) {
-            throw trouble('golden', `The engine in this browser does not compute this model’s bits: ${this.#sentence(result)}.`);
+            throw new Trouble('golden', `The engine in this browser does not compute this model’s bits: ${this.#sentence(result)}.`, '');
         }
         this.#call('engine_info');
         const info = JSON.parse(this.#text());
@@ -102,7 +102,7 @@ export class Core {
     #checked(name, ...values) {
         const result = this.#call(name, ...values);
         if (result < 0) {
-            throw trouble('engine', `The engine failed: ${this.#sentence(result)}.`);
+            throw new Trouble('engine', `The engine failed: ${this.#sentence(result)}.`, '');
         }
         return result;
     }
@@ -137,7 +137,7 @@ export class Core {
         this.#bytes(at, bytes.length).set(bytes);
         const n = this.#call('engine_encode', bytes.length);
         if (n < 0) {
-            throw trouble('encode', `The text cannot be encoded: ${this.#sentence(n)}.`);
+            throw new Trouble('encode', `The text cannot be encoded: ${this.#sentence(n)}.`, '');
         }
         return new Int32Array(this.#wasm.memory.buffer, this.#call('engine_ids', bytes.length) >>> 0, n).slice();
     }

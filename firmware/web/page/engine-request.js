@@ -1,7 +1,7 @@
 /*
  * What a request to the engine may hold: the ranges of firmware/PROTOCOL.md, each with the sentence for a value outside.
  */
-import { trouble } from './engine-trouble.js';
+import { Trouble } from './trouble.js';
 
 const MOST_TOKENS = 1000000; // of a request
 const MOST_TEMPERATURE = 1000;
@@ -17,7 +17,7 @@ export const MODES = 3;
 /** @param {string} name @param {unknown} value @param {string} limits */
 function outside(name, value, limits) {
     const shown = String(value);
-    return trouble('range', `${name} is ${shown.length > 24 ? `${shown.slice(0, 24)}…` : shown}, it must be ${limits}.`,
+    return new Trouble('range', `${name} is ${shown.length > 24 ? `${shown.slice(0, 24)}…` : shown}, it must be ${limits}.`,
         'Choose a value within those limits.');
 }
 
@@ -54,7 +54,7 @@ function seedOf(value) {
 
 /** @param {number} length @param {number} context */
 function tooLong(length, context) {
-    return trouble('context', `The prompt has ${length} tokens, the context of this model ${context}.`, 'Shorten the prompt.');
+    return new Trouble('context', `The prompt has ${length} tokens, the context of this model ${context}.`, 'Shorten the prompt.');
 }
 
 /**
@@ -64,11 +64,11 @@ function tooLong(length, context) {
  */
 export function textOf(text) {
     if (typeof text !== 'string' && !(text instanceof Uint8Array)) {
-        throw trouble('range', 'The text is neither a string nor bytes.', 'Pass the one or the other.');
+        throw new Trouble('range', 'The text is neither a string nor bytes.', 'Pass the one or the other.');
     }
     const bytes = typeof text === 'string' ? new TextEncoder().encode(text) : text;
     if (bytes.length > MOST_TEXT) {
-        throw trouble('too-long', `The text has ${bytes.length} bytes, of which this page encodes ${MOST_TEXT}.`,
+        throw new Trouble('too-long', `The text has ${bytes.length} bytes, of which this page encodes ${MOST_TEXT}.`,
             'Use a shorter text.');
     }
     return bytes;
@@ -83,7 +83,7 @@ export function textOf(text) {
  */
 function promptOf({ text, ids }, info, encode) {
     if ((text === undefined) === (ids === undefined)) {
-        throw trouble('range', 'A request has either a text or ids.', 'Give one of them.');
+        throw new Trouble('range', 'A request has either a text or ids.', 'Give one of them.');
     }
     if (ids === undefined) {
         const encoded = encode(textOf(text));
@@ -93,7 +93,7 @@ function promptOf({ text, ids }, info, encode) {
         return [info.end_of_text, ...encoded];
     }
     if (!Array.isArray(ids) && !(ids instanceof Int32Array)) {
-        throw trouble('range', 'The ids are no list of numbers.', 'Pass an array, or an Int32Array.');
+        throw new Trouble('range', 'The ids are no list of numbers.', 'Pass an array, or an Int32Array.');
     }
     whole('The number of ids', ids.length, 1, Infinity);
     if (ids.length > info.context_length) {
@@ -101,7 +101,7 @@ function promptOf({ text, ids }, info, encode) {
     }
     for (const id of ids) {
         if (!Number.isInteger(id) || id < 0 || id >= info.vocab_size) {
-            throw trouble('id', `Id ${id} is outside the vocabulary of ${info.vocab_size}.`,
+            throw new Trouble('id', `Id ${id} is outside the vocabulary of ${info.vocab_size}.`,
                 'Encode the text with the tokenizer of this model.');
         }
     }

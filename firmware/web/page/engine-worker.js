@@ -5,7 +5,8 @@
  * for its turn. "stop" ends a request between two tokens, for which the worker goes back to its messages there.
  */
 import { Core } from './engine-core.js';
-import { posted, trouble } from './engine-trouble.js';
+import { posted } from './engine-posted.js';
+import { Trouble } from './trouble.js';
 
 /** @type {Core} */
 let core;
@@ -43,7 +44,7 @@ function earOf(number) {
  * @returns {Promise<Uint8Array>}
  */
 async function read(url, what, tell) {
-    const missing = (why) => trouble('fetch', `${what} could not be read from ${url}: ${why}.`,
+    const missing = (why) => new Trouble('fetch', `${what} could not be read from ${url}: ${why}.`,
         'Is the program that serves this page still running? Then load the page anew.');
     try {
         const response = await fetch(url);
@@ -92,10 +93,10 @@ const kinds = {
     async start({ wasm, image }, number) {
         const tell = (stage, done = null, total = null) => self.postMessage({ number, kind: 'progress', stage, done, total });
         tell('module');
-        const module = typeof wasm === 'string' ? await read(wasm, 'The engine', () => {}) : wasm;
-        const file = typeof image === 'string'
-            ? await read(image, 'The model', (done, total) => tell('image', done, total))
-            : new Uint8Array(image);
+        const [module, file] = await Promise.all([
+            typeof wasm === 'string' ? read(wasm, 'The engine', () => {}) : wasm,
+            typeof image === 'string' ? read(image, 'The model', (done, total) => tell('image', done, total)) : new Uint8Array(image),
+        ]);
         core = await Core.load({ wasm: module, image: file, onStage: tell });
         return { info: { ...core.info, image_sha256: await hashOf(file) }, tokens: tokenTable() };
     },

@@ -6,9 +6,10 @@
  *     await engine.generate({ text: 'Once upon a time', tokens: 200, temperature: 0.7, topK: 40, seed: 1n,
  *         onToken: ({ bytes }) => show(bytes) });
  *
- * All failures are errors with a code, a message and todo: what happened, and what to do about it.
+ * All failures are Troubles: what happened, and what to do about it.
  */
-import { trouble } from './engine-trouble.js';
+import { received } from './engine-posted.js';
+import { Trouble } from './trouble.js';
 
 /** A model that runs in this browser. Requests wait for each other; any number of engines run side by side. */
 export class Engine {
@@ -24,10 +25,10 @@ export class Engine {
         worker.onmessage = ({ data }) => this.#answer(data);
         worker.onerror = (event) => {
             event.preventDefault?.();
-            this.#fail(trouble('crash', `The engine’s worker ended: ${event.message || 'the browser does not say why'}.`,
+            this.#fail(new Trouble('crash', `The engine’s worker ended: ${event.message || 'the browser does not say why'}.`,
                 'Load the page anew; close other pages if the browser is short of memory.'));
         };
-        worker.onmessageerror = () => this.#fail(trouble('crash', 'A message of the engine’s worker cannot be read.',
+        worker.onmessageerror = () => this.#fail(new Trouble('crash', 'A message of the engine’s worker cannot be read.',
             'Load the page anew.'));
         /** What the model is; null before it started. */
         this.info = null;
@@ -136,7 +137,7 @@ export class Engine {
 
     /** Ends the worker. What still runs fails. */
     async close() {
-        this.#fail(trouble('closed', 'The engine was closed.', 'Start it again.'));
+        this.#fail(new Trouble('closed', 'The engine was closed.', 'Start it again.'));
     }
 
     // ---------------------------------------------------------------------------------------------------------- messages
@@ -167,8 +168,7 @@ export class Engine {
             return; // of an engine that was closed
         }
         if (kind === 'failed') {
-            const { code, what, todo } = rest.error;
-            request.reject(trouble(code, what, todo));
+            request.reject(received(rest.error));
         } else if (kind === 'done') {
             request.thrown.length > 0 ? request.reject(request.thrown[0]) : request.resolve(rest.result);
         } else if (request.thrown.length === 0) {

@@ -5,9 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
+import { Core } from '../page/engine-core.js';
 import { calm, load, write } from './engine/core.mjs';
+import { withOtherGolden } from './engine/damage.mjs';
 import { reference, run } from './engine/programs.mjs';
-import { image, imagePath } from './engine/released.mjs';
+import { image, imagePath, wasm } from './engine/released.mjs';
 
 let folder;
 
@@ -84,9 +86,33 @@ test('the released image with a flipped byte in the middle is refused', async ()
     }
 });
 
+test('an image whose golden gives another digest is refused as one that this browser computes wrong', async () => {
+    await assert.rejects(load(withOtherGolden(image)), { code: 'golden', message: /does not compute this model’s bits: the golden run gave other bits/ });
+});
+
+test('a browser without memory for a model, or for a text, has a sentence', async () => {
+    const { instance: { exports } } = await WebAssembly.instantiate(wasm, { page: { milliseconds: () => 0 } });
+    const before = exports.memory.buffer.byteLength;
+    assert.equal(exports.engine_file(2 ** 32 - 1), 0, 'an instance has 4 GB at most');
+    assert.equal(exports.memory.buffer.byteLength, before);
+
+    const { instantiate } = WebAssembly;
+    for (const [name, result] of [['engine_file', 0], ['engine_open', -1000], ['engine_text_room', 0]]) {
+        WebAssembly.instantiate = async (...values) => {
+            const made = await instantiate(...values);
+            return { instance: { exports: { ...made.instance.exports, [name]: () => result } } };
+        };
+        try {
+            await assert.rejects(load(image).then((core) => core.encode(new Uint8Array(9))),
+                { code: 'memory', message: /no memory left/, todo: /Close other pages/ }, name);
+        } finally {
+            WebAssembly.instantiate = instantiate;
+        }
+    }
+});
+
 test('bytes that are no module have a sentence', async () => {
-    const { Core } = await import('../page/engine-core.js');
-    for (const wasm of [new Uint8Array(0), Buffer.from('<!doctype html>')]) {
-        await assert.rejects(Core.load({ wasm, image }), { code: 'wasm', message: /cannot run the engine/ });
+    for (const bytes of [new Uint8Array(0), Buffer.from('<!doctype html>')]) {
+        await assert.rejects(Core.load({ wasm: bytes, image }), { code: 'wasm', message: /cannot run the engine/ });
     }
 });

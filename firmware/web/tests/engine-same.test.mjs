@@ -5,17 +5,17 @@ import { readFile } from 'node:fs/promises';
 import { after, before, test } from 'node:test';
 
 import { calm, load, write } from './engine/core.mjs';
-import { board, boardText, chiplm, exported, reference, run } from './engine/programs.mjs';
+import { board, boardText, exported, reference, run } from './engine/programs.mjs';
 import { image, imagePath } from './engine/released.mjs';
+import { chiplm } from './support/program.mjs';
 
 const hex = (text) => Buffer.from(text).toString('hex');
 
 /** Released: all logits are read. Exported for the chip: it has clusters, which small top-k search. */
-let released, clustered, go, firmware, program;
+let released, clustered, go, firmware;
 
 before(async () => {
-    program = await chiplm();
-    const path = await exported(program, 'combo');
+    const path = await exported('combo');
     released = await load(image);
     clustered = await load(await readFile(path));
     go = await reference(imagePath);
@@ -49,7 +49,7 @@ test('the digest is that of the Go binding and of the board, in every mode', asy
 test('the same seed writes the same story as chiplm sample', async () => {
     for (const [seed, topK, temperature] of [[1, 40, 0.7], [7, 3, 1.1], [12345678901, 4096, 0.45], [0, 40, 0]]) {
         const prompt = 'One day, a little fox';
-        const said = JSON.parse(await run(program, 'sample', 'combo', '--json', '--prompt', prompt, '--seed', seed,
+        const said = JSON.parse(await run(chiplm, 'sample', 'combo', '--json', '--prompt', prompt, '--seed', seed,
             '--topk', topK, '--temperature', temperature));
         const { ids } = await write(released, { text: prompt, tokens: 1000, temperature, topK, seed: BigInt(seed) });
         const text = Buffer.concat(ids.map((id) => released.token(id))).toString();

@@ -5,6 +5,8 @@ import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 
+import { chiplm } from '../support/program.mjs';
+
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 const folder = `${root}build/web-test`;
 
@@ -21,13 +23,10 @@ export async function build(name, source) {
     return `${folder}/${name}`;
 }
 
-/** The chiplm command. */
-export const chiplm = () => build('chiplm', '.');
-
 /** An export of a model for the chip: with clusters, and tensors in all its memories. */
-export async function exported(program, model) {
+export async function exported(model) {
     const out = `${folder}/${model}-esp32s3`;
-    await run(program, 'export', '--model', model, '--target', 'esp32s3', '--out', out);
+    await run(chiplm, 'export', '--model', model, '--target', 'esp32s3', '--out', out);
     return `${out}/model.clm`;
 }
 
