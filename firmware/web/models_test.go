@@ -102,6 +102,7 @@ func (s *served) check(e *told) {
 // A released model is there at once; what goes on the chip is there when it is made, equal to what chiplm export writes, with
 // what chiplm cost prints. The board gives the digest that was told.
 func TestReleasedModels(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
 	ctx := store(t, t.Context())
 	folder := tinymodel.Release(t)
 	s := serve(t, ctx)
