@@ -304,6 +304,13 @@ func TestStop(t *testing.T) {
 	if got := c.line(); got != "V 1" {
 		t.Errorf("V is answered by %q", got)
 	}
+	c.send(slow + "\n\r\nX\nV\n") // a program that opens the port while one that left is still answered begins so
+	if got := c.tokens(); got.why != "stopped" {
+		t.Errorf("behind empty lines it gave %+v", got)
+	}
+	if got := c.line(); got != "V 1" {
+		t.Errorf("V is answered by %q", got)
+	}
 	prompt := make([]int32, 40)
 	c.send(generate(5, 0, 0, 1, 0, prompt) + "X\n") // while the prompt is read
 	if got := c.tokens(); got.why != "stopped" || len(got.ids) != 0 {

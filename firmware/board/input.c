@@ -72,9 +72,15 @@ bool input_wants_stop(input *in) {
         return true;
     }
     size_t n;
-    if (in->skipping || !find(in, &n) || without_end(in, n) != 1 || in->bytes[in->start] != 'X') {
-        return false;
+    while (!in->skipping && find(in, &n)) {
+        const bool stop = without_end(in, n) == 1 && in->bytes[in->start] == 'X';
+        if (!stop && without_end(in, n) > 0) {
+            return false;
+        }
+        take(in, n + 1); /* an empty line has no answer, and one comes first when a host begins a conversation */
+        if (stop) {
+            return true;
+        }
     }
-    take(in, n + 1);
-    return true;
+    return false;
 }

@@ -22,7 +22,7 @@ void input_start(input *in, port *p);
 /* Waits for the next line, without its end. line stays valid until the next call on in. */
 input_kind input_line(input *in, char **line, size_t *n);
 
-/* Looks, without waiting, whether the next line is X, and takes it then; also when the board is to stop. */
+/* Looks, without waiting, whether the next line that is not empty is X, and takes it then; also when the board is to stop. */
 bool input_wants_stop(input *in);
 
 #endif
