@@ -14,7 +14,6 @@ const BEAT = 1000; // ms between two attempts to greet
 const QUIET = 25; // ms without a line, after which a board has answered everything that was asked before
 const STOPPING = 10000; // ms within which a board stops: it looks between two tokens, and between blocks of a prompt
 const TAKING = 5000; // ms that a port may take for a request: it holds a whole one
-const MOST_REMARKS = 400;
 
 /** @param {string} line @param {string} want */
 function answerTrouble(line, want) {
@@ -49,8 +48,6 @@ export class Board {
         this.#patience = patience;
         this.#greeting = greeting;
         this.#onRemark = onRemark;
-        /** What the board said besides its answers, the oldest first. @type {string[]} */
-        this.remarks = [];
         /** What the board and its model are; null before [open]. */
         this.info = null;
         /** Why the board runs without its model; null when it is ready. @type {Trouble | null} */
@@ -245,10 +242,6 @@ export class Board {
     #remark(line) {
         if (line === '') {
             return;
-        }
-        this.remarks.push(line);
-        if (this.remarks.length > MOST_REMARKS) {
-            this.remarks.shift();
         }
         this.#onRemark?.(line);
     }

@@ -63,11 +63,12 @@ export function planWrites(load, { modelOnly, flashBytes, table }) {
  * @param {(writes: Write[]) => void} [options.onPlan] what is written, and what is there already
  * @param {(progress: {name: string, done: number, total: number}) => void} [options.onProgress] bytes of flash
  * @param {() => void} [options.onWriting] right before the first byte is written
- * @returns {Promise<{writes: Write[], log: string[]}>}
+ * @param {(line: string) => void} [options.onLog] is told what esptool-js says
+ * @returns {Promise<Write[]>}
  */
-export async function flash({ esptool, port, load, modelOnly = false, signal, onStep, onPlan, onProgress, onWriting }) {
+export async function flash({ esptool, port, load, modelOnly = false, signal, onStep, onPlan, onProgress, onWriting, onLog }) {
     onStep?.('connect');
-    const loader = await Loader.connect({ esptool, port, signal });
+    const loader = await Loader.connect({ esptool, port, signal, onLog });
     let begun = false;
     try {
         onStep?.('compare');
@@ -102,7 +103,7 @@ export async function flash({ esptool, port, load, modelOnly = false, signal, on
         onStep?.('restart');
         await loader.restart();
         await loader.close();
-        return { writes, log: loader.log };
+        return writes;
     } catch (error) {
         await loader.leave();
         throw begun ? broken(error) : error;

@@ -8,7 +8,8 @@ import { isStop, Trouble } from './trouble.js';
 const BAUD = 115200; // of the boot loader at its start; means nothing to the chip's own USB port
 const MB = 1 << 20;
 const BLOCK_MS = 10000; // for a block of compressed bytes and what it becomes in flash
-const MOST_LOG = 400;
+const OPTION1 = 0x6000812c; // a register of the chip that survives resets
+const FORCE_LOADER = 1; // of it
 
 /**
  * The bytes as the chip unpacks them. Level and window are the browser's, done outside of the page's thread.
@@ -36,18 +37,14 @@ export class Loader {
     #line;
     #port;
 
-    /** What esptool-js said. @type {string[]} */
-    log = [];
-
-    constructor(esptool, port, signal) {
+    constructor(esptool, port, signal, onLog) {
         this.#port = port;
         this.#line = new LoaderLine(port, signal);
         const say = (text) => {
             const line = String(text).trim();
             if (line !== '') {
-                this.log.push(line);
+                onLog?.(line);
             }
-            this.log.splice(0, this.log.length - MOST_LOG);
         };
         this.#esp = new esptool.ESPLoader({
             transport: this.#line,
@@ -64,10 +61,11 @@ export class Loader {
      * @param {object} options.esptool the module esptool-js
      * @param {SerialPort} options.port that is closed
      * @param {AbortSignal} [options.signal]
+     * @param {(line: string) => void} [options.onLog] is told what esptool-js says
      * @returns {Promise<Loader>}
      */
-    static async connect({ esptool, port, signal }) {
-        const loader = new Loader(esptool, port, signal);
+    static async connect({ esptool, port, signal, onLog }) {
+        const loader = new Loader(esptool, port, signal, onLog);
         try {
             await loader.#run(() => loader.#start());
             return loader;
@@ -167,9 +165,12 @@ export class Loader {
         });
     }
 
-    /** Starts the program that is on the board. */
+    /** Starts the program that is on the board. Programs of others may have asked for the boot loader at every reset. */
     async restart() {
-        await this.#run(() => resetChip(this.#port));
+        await this.#run(async () => {
+            await this.#esp.writeReg(OPTION1, 0, FORCE_LOADER);
+            await resetChip(this.#port);
+        });
     }
 
     /** Closes the port. */

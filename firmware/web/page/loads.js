@@ -33,6 +33,10 @@ const MODEL_FILE = 'model.clm';
 
 /** @param {Uint8Array} bytes */
 async function sha256(bytes) {
+    if (globalThis.crypto?.subtle === undefined) {
+        throw new Trouble('insecure', 'Browsers compute hashes only in a page that comes over https or from this machine.',
+            'Open it at http://127.0.0.1, as chiplm page does, or over https.');
+    }
     return hexOf(new Uint8Array(await crypto.subtle.digest('SHA-256', bytes)));
 }
 

@@ -33,11 +33,8 @@ function watchLoading(way) {
 function watchLine(way, { log, connect, disconnect }) {
     const box = byId(log);
     way.addEventListener('log', () => {
-        const remarks = way.source?.remarks;
-        if (remarks !== undefined) {
-            box.hidden = remarks.length === 0;
-            box.querySelector('pre').textContent = remarks.join('\n');
-        }
+        box.hidden = false;
+        box.querySelector('pre').textContent = way.said.join('\n');
     });
     way.addEventListener('change', () => {
         byId(connect).hidden = way.source !== null;
@@ -94,8 +91,22 @@ function wireBrowser(way, models) {
     byId('start-engine').addEventListener('click', () => way.start(models[picker.value || 0]));
 }
 
+/** The session's storage; where the browser allows none, one that ends with the page. */
+function ownStorage() {
+    try {
+        return globalThis.sessionStorage;
+    } catch {
+        const kept = new Map();
+        return {
+            getItem: (key) => kept.get(key) ?? null,
+            setItem: (key, value) => kept.set(key, value),
+            removeItem: (key) => kept.delete(key),
+        };
+    }
+}
+
 async function start() {
-    const storage = globalThis.sessionStorage;
+    const storage = ownStorage();
     let server = { models: [], firmware: null, virtual: null };
     let missing = null;
     try {

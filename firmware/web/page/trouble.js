@@ -22,16 +22,13 @@ export class Trouble extends Error {
 }
 
 /**
- * Makes a Trouble of anything that was thrown; one that is a Trouble already stays, and so do the engine's sentences.
+ * Makes a Trouble of anything that was thrown; one that is a Trouble already stays.
  * @param {unknown} error
  * @returns {Trouble}
  */
 export function troubleOf(error) {
     if (error instanceof Trouble) {
         return error;
-    }
-    if (typeof error?.code === 'string' && typeof error.todo === 'string') {
-        return new Trouble(error.code, error.message, error.todo, error);
     }
     const text = error instanceof Error ? error.message : String(error);
     return new Trouble('unexpected', `Something went wrong that the page has no sentence for: ${text}`,

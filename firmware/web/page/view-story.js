@@ -1,7 +1,7 @@
 /* A story as it is written: the text, the bars, the numbers. */
 import { Chart } from './chart.js';
 import { byId, el } from './dom.js';
-import { against, count, short, whole } from './format.js';
+import { against, count, plain, short, whole } from './format.js';
 import { predictedAt, predictedMean } from './prediction.js';
 
 const ENDS = {
@@ -120,7 +120,7 @@ export class StoryView {
         byId('text').append(added);
         const { cut, longest, top } = this.#chart.draw();
         byId('readline').textContent = cut === 0 ? ''
-            : `${count(cut, 'token')} took longer than the ${short(top)} ms shown: up to ${short(longest)} ms`;
+            : `${count(cut, 'token')} took longer than the ${plain(top)} ms shown: up to ${short(longest)} ms`;
         this.#numbers();
     }
 

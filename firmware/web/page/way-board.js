@@ -98,11 +98,10 @@ export class BoardWay extends LineWay {
             const [goods, esptool] = await Promise.all([load(), import('./vendor/esptool.js')]);
             stop.signal.throwIfAborted();
             this.#port = port;
-            const { log } = await flash({
+            await flash({
                 esptool, port, load: goods, modelOnly, signal: stop.signal, ...tell,
-                onWriting: () => this.storage.setItem(MARK, goods.title),
+                onWriting: () => this.storage.setItem(MARK, goods.title), onLog: (line) => this.hear(line),
             });
-            this.loaderLog = log;
             this.storage.removeItem(MARK);
             tell.onStep('connect-again');
             await this.#reopen(port);

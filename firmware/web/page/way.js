@@ -2,6 +2,7 @@
 import { isStop, troubleOf } from './trouble.js';
 
 const DIGEST_TOKENS = 64; // where no reference says how many
+const MOST_SAID = 400; // lines of a log
 
 /**
  * Whether the bits are right: a digest of some tokens, held against what it must be.
@@ -61,7 +62,7 @@ export class Way extends EventTarget {
      */
     adopt(source, caption) {
         const { sha256 } = source.info;
-        const model = this.models.find(({ facts }) => facts.model_sha256 === sha256) ?? null;
+        const model = this.models.find(({ facts }) => sha256 !== undefined && facts.model_sha256 === sha256) ?? null;
         this.set({ source, caption, model, busy: false, trouble: source.trouble ?? null, proof: null });
         if (this.ready) {
             this.prove();
@@ -126,18 +127,26 @@ export class Way extends EventTarget {
 
 /** A way whose source is a board: it may go by itself, and it has a log. */
 export class LineWay extends Way {
-    /** Tells "log" when the board said something. */
-    #remark = () => this.dispatchEvent(new Event('log'));
+    /** What the board said besides its answers, the oldest first. @type {string[]} */
+    said = [];
+
+    /** Notes a line, and tells "log". @param {string} line */
+    hear(line) {
+        this.said.push(line);
+        if (this.said.length > MOST_SAID) {
+            this.said.shift();
+        }
+        this.dispatchEvent(new Event('log'));
+    }
 
     /** Options for Board.open. */
     get talk() {
-        return { onRemark: this.#remark };
+        return { onRemark: (line) => this.hear(line) };
     }
 
     /** @param {import('./board.js').Board} board */
     adoptBoard(board) {
         this.adopt(board, board.trouble === null ? 'ready' : 'not ready');
-        this.dispatchEvent(new Event('log'));
         board.gone.then(async (trouble) => {
             if (this.source === board) {
                 await board.close();

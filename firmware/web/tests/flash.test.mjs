@@ -34,12 +34,13 @@ function holds(chip, parts, before) {
 test('a fresh board gets firmware and model, every byte in its place', async () => {
     const { chip, port, run } = bench();
     chip.flash.set(randomBytes(1 << 20), 0); // another program was on it
+    chip.registers.set(0x6000812c, 5); // and asked for the boot loader at every reset
     const before = chip.flash.slice();
     const goods = load();
     const steps = [];
     const shares = [];
     let writing = 0;
-    const { writes } = await run({
+    const writes = await run({
         load: goods, onStep: (step) => steps.push(step), onProgress: ({ done, total }) => shares.push(done / total),
         onWriting: () => writing++,
     });
@@ -50,6 +51,7 @@ test('a fresh board gets firmware and model, every byte in its place', async () 
     assert.equal(shares.at(-1), 1);
     assert.deepEqual(shares, [...shares].sort((a, b) => a - b), 'progress goes forward');
     assert.equal(writing, 1);
+    assert.equal(chip.registers.get(0x6000812c), 4, 'no boot loader is asked for any more');
     assert.equal(chip.mode, 'program', 'the chip was started');
     assert.equal(port.readable, null, 'the port is closed');
     assert.deepEqual(chip.complaints, []);
@@ -62,7 +64,7 @@ test('only what differs is written: the model alone when the firmware is right, 
     const other = { ...goods, model: load().model };
     chip.written = [];
     const before = chip.flash.slice();
-    const { writes } = await run({ load: other });
+    const writes = await run({ load: other });
     assert.deepEqual(writes.map(({ same }) => same), [true, true, true, false]);
     assert.deepEqual(chip.written, [{ offset: 0xd0000, bytes: padded(other.model.bytes).length }]);
     holds(chip, [{ ...other.model, offset: 0xd0000 }], before);

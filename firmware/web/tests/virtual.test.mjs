@@ -34,8 +34,10 @@ async function line() {
     };
 }
 
-async function open(t) {
+async function open(t, onWrite = () => {}) {
     const { stream, socket } = await line();
+    const { write } = stream;
+    stream.write = (bytes) => write(bytes).then(() => onWrite(String.fromCharCode(...bytes)));
     const board = await Board.open(stream);
     t.after(() => board.close());
     return { board, socket };
@@ -43,7 +45,7 @@ async function open(t) {
 
 const text = (tokens) => Buffer.concat(tokens.map(({ bytes }) => bytes)).toString();
 const { prompt, temperature, topk, seed, text: sample } = facts.sample;
-const released = { text: prompt, tokens: 256, temperature, topK: topk, seed };
+const released = { text: prompt, tokens: facts.context_length, temperature, topK: topk, seed };
 
 async function write(board, request) {
     const tokens = [];
@@ -67,15 +69,13 @@ test('the firmware says what it is, and writes the story of the release', { time
 });
 
 test('Stop is seen between two tokens, the next request is answered, and digests agree', { timeout: 600000 }, async (t) => {
-    const { board } = await open(t);
+    const giving = new AbortController();
+    const { board } = await open(t, (sent) => sent.startsWith(`D ${facts.context_length}`) && giving.abort());
     const stop = new AbortController();
     const end = await board.generate({ ...released, signal: stop.signal, onToken: () => stop.abort() });
     assert.equal(end.why, 'stopped');
     assert.ok(end.count < 250);
-    const giving = new AbortController();
-    const digest = board.digest(200, 2, { signal: giving.signal });
-    setTimeout(() => giving.abort(), 100);
-    await assert.rejects(digest, { name: 'AbortError' });
+    await assert.rejects(board.digest(facts.context_length, 2, { signal: giving.signal }), { name: 'AbortError' });
     const one = await board.digest(8);
     assert.match(one, /^0x[0-9a-f]{16}$/);
     assert.equal(await board.digest(8, 2), one);
@@ -89,8 +89,8 @@ test('bytes of every kind come through', { timeout: 600000 }, async (t) => {
 });
 
 for (const [name, request, code] of [
-    ['a prompt that is longer than the context', { text: 'word '.repeat(400), tokens: 1 }, 'board-context'],
-    ['an id outside the vocabulary', { ids: [0, 4096], tokens: 1 }, 'board-id'],
+    ['a prompt that is longer than the context', { text: 'word '.repeat(800), tokens: 1 }, 'board-context'],
+    ['an id outside the vocabulary', { ids: [0, facts.vocab_size], tokens: 1 }, 'board-id'],
     ['a length out of range', { text: 'x', tokens: 1000001 }, 'board-range'],
 ]) {
     test(`${name} is refused by the firmware, and the next request is answered`, { timeout: 600000 }, async (t) => {

@@ -16,6 +16,7 @@ const SECTOR = 0x1000;
 const SPI = 0x60002000; // registers of the flash's controller
 const SPI_W0 = SPI + 0x58;
 const SPI_USR2 = SPI + 0x20;
+const OPTION1 = 0x6000812c; // bit 0 asks for the boot loader at every reset
 const READ_ID = 0x9f;
 const USER_COMMAND = 1 << 18;
 
@@ -104,7 +105,8 @@ export class Chip {
         }
     }
 
-    #boot(loader) {
+    #boot(asked) {
+        const loader = asked || (this.registers.get(OPTION1) & 1) === 1;
         this.running?.close();
         this.running = null;
         this.reader.reset();
@@ -176,7 +178,7 @@ export class Chip {
             this.#answer(op, this.registers.get(word(0)) ?? 0);
             return;
         case OPS.WRITE_REG:
-            this.registers.set(word(0), word(1));
+            this.registers.set(word(0), ((this.registers.get(word(0)) ?? 0) & ~word(2)) | (word(1) & word(2)));
             if (word(0) === SPI && word(1) === USER_COMMAND) {
                 this.registers.set(SPI, 0);
                 if ((this.registers.get(SPI_USR2) & 0xff) === READ_ID) {
