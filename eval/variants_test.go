@@ -26,7 +26,7 @@ func (r randomText) Batch(n int64, ids, targets []int32, lengths []int) []int {
 
 // small cuts a model file down, and leaves its structure as it is.
 var small = []string{"vocab_size=300", "d_model=72", "n_heads=2", "d_ff=80", "context_length=24", "train.batch_tokens=48", "train.micro_batch=1",
-	"train.tokens=192", "train.warmup=0", "train.lr=0.01"}
+	"train.tokens=192", "train.warmup=0", "train.lr=0.01", "train.distill=0"}
 
 // agrees trains a model for a few steps, and holds the engine to the training graph on it.
 func agrees(t *testing.T, file string, sets ...string) {

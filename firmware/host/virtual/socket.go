@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -114,6 +115,9 @@ func (s *Socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// patience is how long a client may take for what it is being sent when the socket ends.
+const patience = time.Second
+
 // farewell is with what a client is closed.
 type farewell struct {
 	code   websocket.StatusCode
@@ -123,10 +127,12 @@ type farewell struct {
 // talk passes bytes on until one of the two goes away, or the socket is closed.
 func (s *Socket) talk(c *websocket.Conn, p io.ReadWriteCloser) farewell {
 	ends := make(chan farewell, 2)
-	// Reading has no context: a read that is cut off leaves no way to say goodbye. Writing has one: it may be held up by a
-	// client that does not read, and must not hold up the end.
+	// A read or a write that is cut off leaves no way to say goodbye, so the socket's end cuts off neither at once. But a
+	// client that does not read may hold up a write, which must not hold up the end.
+	writing, cut := context.WithCancel(context.Background())
+	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(patience, cut) })()
 	go func() { ends <- fromClient(context.Background(), c, p) }()
-	go func() { ends <- fromBoard(s.ctx, c, p) }()
+	go func() { ends <- fromBoard(writing, c, p) }()
 	defer p.Close() // the line is free before the client has answered to the goodbye, for which it may take its time
 	select {
 	case first := <-ends:
