@@ -9,6 +9,9 @@ export const TABLE_BYTES = 0xc00;
 /** The name of the partition that holds an image. */
 export const MODEL_PARTITION = 'model';
 
+const WITH_FIRMWARE = 'Flash firmware and model, for the table comes with the firmware: start the page with it (chiplm page '
+    + '--firmware firmware/build), or choose a folder that carries it.';
+
 const ENTRY = 32;
 const NAME_AT = 12;
 const SECTOR = 0x1000;
@@ -24,7 +27,7 @@ const SECTOR = 0x1000;
 
 function bad(what, where) {
     return new Trouble('table', `The partition table ${where} cannot be used: ${what}.`,
-        'Flash firmware and model: the table comes with the firmware.');
+        WITH_FIRMWARE);
 }
 
 /**
@@ -81,7 +84,7 @@ export function modelPartition(table, where = 'on the board') {
     if (found === undefined) {
         const names = table.map(({ name }) => name).join(', ');
         throw new Trouble('table', `The partition table ${where} has no partition “${MODEL_PARTITION}” (it has ${names}), so it `
-            + 'belongs to other firmware.', 'Flash chiplm’s firmware too.');
+            + 'belongs to other firmware.', WITH_FIRMWARE);
     }
     return found;
 }

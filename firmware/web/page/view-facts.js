@@ -2,9 +2,9 @@
 import { byId, el } from './dom.js';
 import { bytes, count, whole } from './format.js';
 
-/** A hash, in one line as far as there is room; the whole of it for who points at it, selects it or has it read. */
-export function hash(text) {
-    return text ? el('code', { class: 'hash', title: text, tabindex: 0, 'aria-label': text }, text) : '–';
+/** A hash, all of it. */
+function hash(text) {
+    return text ? el('code', { class: 'hash' }, text) : '–';
 }
 
 function entry(name, ...value) {

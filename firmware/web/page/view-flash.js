@@ -3,7 +3,6 @@ import { byId, el, setMeter } from './dom.js';
 import { address, bytes, left, whole } from './format.js';
 import { CHIP, folderLoad, releasedLoad } from './loads.js';
 import { Trouble, troubleOf } from './trouble.js';
-import { hash } from './view-facts.js';
 
 const STEPS = {
     load: 'Reading the files',
@@ -180,7 +179,7 @@ export class FlashView {
     #plan(writes) {
         const rows = writes.map((write) => {
             const row = el('tr', {}, el('th', { scope: 'row' }, write.name), el('td', {}, address(write.offset)),
-                el('td', {}, whole(write.size)), el('td', {}, hash(write.sha256)), el('td', { class: 'state' }));
+                el('td', {}, whole(write.size)), el('td', { title: write.sha256 }, `${write.sha256.slice(0, 12)}…`), el('td', { class: 'state' }));
             row.dataset.name = write.name;
             row.dataset.same = String(write.same);
             return row;

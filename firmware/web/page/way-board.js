@@ -60,7 +60,10 @@ export class BoardWay extends LineWay {
 
     async #choose(serial, { any, again }) {
         if (!any && !again) {
-            const known = this.#port === null ? await serial.getPorts() : [this.#port];
+            const known = await serial.getPorts(); // that this page was given, and that are plugged in
+            if (known.includes(this.#port)) {
+                return this.#port;
+            }
             if (known.length === 1) {
                 return known[0];
             }
@@ -95,8 +98,7 @@ export class BoardWay extends LineWay {
             await this.disconnect();
             this.set({ busy: true, caption: 'flashing', trouble: null, flashing: stop });
             tell.onStep('load');
-            const [goods, esptool] = await Promise.all([load(), import('./vendor/esptool.js')]);
-            stop.signal.throwIfAborted();
+            const [goods, esptool] = await unlessStopped(Promise.all([load(), import('./vendor/esptool.js')]), stop.signal);
             this.#port = port;
             await flash({
                 esptool, port, load: goods, modelOnly, signal: stop.signal, ...tell,
@@ -153,4 +155,12 @@ export class BoardWay extends LineWay {
             });
         }
     }
+}
+
+/** What a promise gives, unless signal aborts first. */
+function unlessStopped(promise, signal) {
+    return new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+        promise.then(resolve, reject);
+    });
 }

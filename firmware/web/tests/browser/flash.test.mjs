@@ -139,6 +139,21 @@ test('a folder that was exported: only the model, where the board has it', async
     assert.deepEqual(chip.complaints, []);
 });
 
+test('a board that takes its model from elsewhere, and one that does not come back', { timeout: 300000 }, async (t) => {
+    const { page, chip } = await open(t);
+    put(chip);
+    chip.program = firmware();
+    await pick(t, page, exported(image(70001, 0x1234abcd)));
+    await page.getByText(/^mine: /).waitFor();
+    await page.locator('#flash-go').click();
+    assert.match(await trouble(page, 'other-model'), /060d3bd9; 1234abcd was written/);
+    await page.evaluate(() => new MutationObserver(() => {
+        globalThis.testPort.port.busy ||= document.getElementById('flash-text').textContent === 'Starting the board';
+    }).observe(document.body, { childList: true, subtree: true, characterData: true }));
+    await page.locator('#flash-go').click();
+    assert.match(await trouble(page, 'not-back'), /All was written and compared.*Press RESET/s);
+});
+
 test('a folder that was spoiled is refused before anything is written', async (t) => {
     const { page, chip } = await open(t);
     const files = exported(image(70001));
