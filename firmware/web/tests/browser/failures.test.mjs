@@ -24,7 +24,7 @@ after(async () => {
 async function open(t, program, options = {}) {
     const chip = new Chip({ program });
     const { page, context, account } = await openPage(browser, server.address, { way: 'board', chip, ...options });
-    t.after(() => context.close());
+    t.after(() => context.close().finally(() => chip.stop())); // a program that still runs would keep this process alive
     chip.start();
     return { page, chip, account };
 }

@@ -55,7 +55,7 @@ const fromFlash = {
 async function open(t, options = {}, wanted = {}) {
     const chip = new Chip({ program: fromFlash, ...options });
     const { page, context, account } = await openPage(browser, server.address, { way: 'board', chip, ...wanted });
-    t.after(() => context.close());
+    t.after(() => context.close().finally(() => chip.stop()));
     chip.start();
     await page.locator('#open-flash').click();
     return { page, chip, account };

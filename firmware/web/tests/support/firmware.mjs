@@ -52,11 +52,12 @@ export function firmware({ says = info(), words = [' there', ' was', ' a', ' fro
                 say(`E ${count} ${every.toFixed(2)} ${why}\r\n`);
             };
             const story = (most) => {
+                clearInterval(timer);
                 count = 0;
                 say('P 12.5\r\n');
                 timer = setInterval(() => {
                     const i = count;
-                    if (i === Math.min(most, words.length)) {
+                    if (i >= Math.min(most, words.length)) {
                         end(i === words.length ? 'end' : 'length');
                         return;
                     }
