@@ -47,11 +47,11 @@ func openTeacher(root, name string, cfg *configs.Config, tok *bpe.Tokenizer) (*t
 	case ck.Config.ContextLength < cfg.ContextLength:
 		return nil, fmt.Errorf("--teacher: %s has a context_length of %d, shorter than the %d of this run", path, ck.Config.ContextLength, cfg.ContextLength)
 	}
-	t := &teacher{path: path, hash: ck.ModelSHA256, cfg: ck.Config, weights: arch.NewWeights(ck.Config)}
-	for i, tensor := range t.weights.Tensors {
-		copy(t.weights.Data[i], ck.Tensors[tensor.Name])
+	weights, err := arch.WeightsOf(ck.Config, ck.Tensors)
+	if err != nil {
+		return nil, fmt.Errorf("--teacher: %s: %w", path, err)
 	}
-	return t, nil
+	return &teacher{path: path, hash: ck.ModelSHA256, cfg: ck.Config, weights: weights}, nil
 }
 
 // builder builds the teacher's graphs.

@@ -250,14 +250,7 @@ func TestVirtualBoard(t *testing.T) {
 		}
 	}
 	cancel()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("it does not end")
-	}
+	ends(t, ended)
 	if _, err := os.Lstat(link); err == nil {
 		t.Error("the link is left")
 	}
@@ -325,6 +318,12 @@ func TestVirtualBoardListens(t *testing.T) {
 		}
 	}
 	cancel()
+	ends(t, ended)
+}
+
+// ends wants a command that was told to end to do so, and well.
+func ends(t *testing.T, ended <-chan error) {
+	t.Helper()
 	select {
 	case err := <-ended:
 		if err != nil {

@@ -126,14 +126,7 @@ func TestCtrlC(t *testing.T) {
 		t.Error("the program's context did not end")
 	}
 	interrupt()
-	select {
-	case err := <-ended:
-		if err != nil {
-			t.Error(err)
-		}
-	case <-time.After(20 * time.Second):
-		t.Fatal("it does not end")
-	}
+	ends(t, ended)
 	if n := strings.Count(written, prompt); n != answers || stopped == 0 {
 		t.Errorf("%d answers to %d prompts, %d stopped", n, answers, stopped)
 	}
