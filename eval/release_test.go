@@ -38,7 +38,7 @@ func releasableRun(t *testing.T, model string) (run, stories string) {
 	ck.State.Corpus, ck.State.CorpusHash, ck.State.Tokens = info.Path, info.SHA256, 24000
 	if ck.Config.Experts > 0 { // one of the models has learned from another
 		ck.Config.Train.Distill = 0.25
-		ck.State.Teacher, ck.State.TeacherHash = filepath.Join(dir, "big-one"), strings.Repeat("5a", 32)
+		ck.State.Teacher, ck.State.TeacherHash = filepath.Join(dir, "big-one", "step-00000007"), strings.Repeat("5a", 32)
 	}
 	run = filepath.Join(t.TempDir(), "runs", "small")
 	if _, err := checkpoints.Save(run, ck, 1); err != nil {

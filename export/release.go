@@ -42,7 +42,7 @@ func Release(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Bui
 	f.ModelSHA256, f.ConfigSHA256, f.TokenizerSHA256 = ck.ModelSHA256, released.FileOf(config).SHA256, b.Tokenizer.Hash()
 	f.Training = released.Trained{Tokens: ck.State.Tokens, Steps: ck.State.Step, Seed: int64(b.Config.Train.Seed), Program: ck.State.CreatedBy}
 	if ck.State.TeacherHash != "" {
-		f.Training.Teacher = &released.Teacher{Run: filepath.Base(ck.State.Teacher), ModelSHA256: ck.State.TeacherHash, Share: b.Config.Train.Distill}
+		f.Training.Teacher = &released.Teacher{Run: checkpoints.RunName(ck.State.Teacher), ModelSHA256: ck.State.TeacherHash, Share: b.Config.Train.Distill}
 	}
 	files := map[string][]byte{released.ImageFile: b.Bytes, released.ConfigFile: config, released.TokenizerFile: ck.Tokenizer}
 	f.Files = map[string]released.File{}

@@ -69,18 +69,17 @@ func teacherMemory(cfg, teacher *configs.Config, workers int) float64 {
 	return 4 * (float64(teacher.Parameters()) + float64(workers)*(graphFloats(&same, false)+logits))
 }
 
-// checkMemory refuses a run that does not fit with its teacher; without one, settle has looked already.
-func (s *session) checkMemory() error {
-	if s.teacher == nil {
+// checkTeacher refuses a run that does not fit with its teacher. Without one, checkMemory has looked already.
+func checkTeacher(cfg *configs.Config, t *teacher, workers int, free memory) error {
+	if t == nil {
 		return nil
 	}
-	free := freeMemory()
-	need := predictMemory(s.cfg, s.workers) + teacherMemory(s.cfg, s.teacher.cfg, s.workers)
+	need := predictMemory(cfg, workers) + teacherMemory(cfg, t.cfg, workers)
 	if free.bytes == 0 || need <= free.bytes {
 		return nil
 	}
 	return fmt.Errorf("training %s with the teacher %s, train.micro_batch=%d and %d workers needs about %s MB of memory, but %s MB are left (%s): "+
-		"choose a smaller teacher, a smaller train.micro_batch or --workers", s.cfg.Name, s.teacher.path, s.cfg.Train.MicroBatch, s.workers,
+		"choose a smaller teacher, a smaller train.micro_batch or --workers", cfg.Name, t.path, cfg.Train.MicroBatch, workers,
 		megabytes(need), megabytes(free.bytes), free.source)
 }
 

@@ -72,6 +72,31 @@ func TestCheckMemory(t *testing.T) {
 	}
 }
 
+// A teacher takes memory of its own, and a run that fits alone may not fit with it.
+func TestCheckTeacher(t *testing.T) {
+	cfg := tinyConfig()
+	big := *cfg
+	big.DModel, big.ContextLength = 64, 600
+	need := predictMemory(cfg, 2) + teacherMemory(cfg, &big, 2)
+	if most := predictMemory(cfg, 2) + 1e6*4; need <= predictMemory(cfg, 2) || need > most {
+		t.Errorf("with its teacher it takes %v bytes, %v without", need, predictMemory(cfg, 2))
+	}
+	for _, test := range []struct {
+		teacher *teacher
+		free    memory
+		refused bool
+	}{
+		{&teacher{path: "big", cfg: &big}, memory{}, false},
+		{&teacher{path: "big", cfg: &big}, memory{need + 1, "x"}, false},
+		{&teacher{path: "big", cfg: &big}, memory{need - 1, "x"}, true},
+		{nil, memory{1, "x"}, false},
+	} {
+		if err := checkTeacher(cfg, test.teacher, 2, test.free); (err != nil) != test.refused {
+			t.Errorf("%+v: %v", test, err)
+		}
+	}
+}
+
 func TestSystemMemory(t *testing.T) {
 	const meminfo, unlimited = "MemTotal: 100 kB\nMemAvailable:   50 kB\n", "9223372036854771712\n"
 	for i, test := range []struct {

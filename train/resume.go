@@ -170,7 +170,7 @@ func (s *session) resumeTeacher(o Options, changed *changes) (err error) {
 		changed.add("the teacher %s is not the one learned from so far, %s (SHA-256 %.12s, was %.12s)", s.teacher.path, orNone(state.Teacher),
 			s.teacher.hash, orNone(state.TeacherHash))
 	}
-	return s.checkMemory()
+	return checkTeacher(s.cfg, s.teacher, s.workers, freeMemory())
 }
 
 func (s *session) resumeTokenizer(o Options, changed *changes) (err error) {

@@ -113,7 +113,7 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if s.teacher, err = openTeacher(o.Out, o.Teacher, s.cfg, s.tok); err != nil {
 		return err
 	}
-	if err := s.checkMemory(); err != nil {
+	if err := checkTeacher(s.cfg, s.teacher, s.workers, freeMemory()); err != nil {
 		return err
 	}
 	if s.lock, err = checkpoints.Lock(s.dir); err != nil {

@@ -232,15 +232,7 @@ func TestVirtualBoard(t *testing.T) {
 	dir, link := filepath.Dir(tinymodel.Image(t)), filepath.Join(t.TempDir(), "board")
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	r, w := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		c := BoardCommand()
-		c.SetOut(w)
-		c.SetErr(io.Discard)
-		c.SetArgs([]string{"--virtual", dir, "--link", link})
-		ended <- c.ExecuteContext(ctx)
-	}()
+	r, ended := startBoard(ctx, "--virtual", dir, "--link", link)
 	if said, err := bufio.NewReader(r).ReadString('\n'); err != nil || said != link+"\n" {
 		t.Fatalf("%q, %v", said, err)
 	}
@@ -279,15 +271,7 @@ func TestVirtualBoardListens(t *testing.T) {
 	model := tinymodel.Image(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r, w := io.Pipe()
-	ended := make(chan error, 1)
-	go func() {
-		c := BoardCommand()
-		c.SetOut(w)
-		c.SetErr(io.Discard)
-		c.SetArgs([]string{"--virtual", model, "--listen", "127.0.0.1:0"})
-		ended <- c.ExecuteContext(ctx)
-	}()
+	r, ended := startBoard(ctx, "--virtual", model, "--listen", "127.0.0.1:0")
 	var name, address string
 	if n, err := fmt.Fscanf(r, "%s\n%s\n", &name, &address); n != 2 || err != nil || !strings.HasPrefix(address, "ws://127.0.0.1:") {
 		t.Fatalf("%q, %q: %v", name, address, err)
@@ -319,6 +303,20 @@ func TestVirtualBoardListens(t *testing.T) {
 	}
 	cancel()
 	ends(t, ended)
+}
+
+// startBoard runs the board's command until ctx ends: what it says, and what it ends with.
+func startBoard(ctx context.Context, args ...string) (said io.Reader, ended <-chan error) {
+	r, w := io.Pipe()
+	end := make(chan error, 1)
+	go func() {
+		c := BoardCommand()
+		c.SetOut(w)
+		c.SetErr(io.Discard)
+		c.SetArgs(args)
+		end <- c.ExecuteContext(ctx)
+	}()
+	return r, end
 }
 
 // ends wants a command that was told to end to do so, and well.
