@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -213,7 +214,7 @@ func TestBadArgumentsAreRefused(t *testing.T) {
 		}
 	}
 	for _, args := range [][]string{
-		{dir, "--temperature", "NaN"}, {dir, "--temperature", "-1"}, {dir, "--topk", "0"}, {dir, "--tokens", "-1"},
+		{dir, "--temperature", "NaN"}, {dir, "--temperature", "-1"}, {dir, "--top-k", "-1"}, {dir, "--tokens", "-1"},
 		{dir, "--prompt", strings.Repeat("story ", 40)},
 	} {
 		if _, err := call(t, SampleCommand(), args...); err == nil {
@@ -253,6 +254,39 @@ func TestSampleRepeats(t *testing.T) {
 	}
 	if other := write(dir, "2"); other == first {
 		t.Errorf("seeds 1 and 2 both wrote %q", first)
+	}
+}
+
+// Among all tokens means the same whoever writes, also where the best few would be searched for, and in both spellings.
+func TestSampleAmongAll(t *testing.T) {
+	dir, _ := tinyRun(t, nil)
+	ck, err := checkpoints.LoadModel(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	built, err := export.BuildImage(context.Background(), ck, export.Options{Clusters: 24})
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := filepath.Join(t.TempDir(), "model.clm")
+	if err := os.WriteFile(image, built.Bytes, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	vocabulary := strconv.Itoa(ck.Config.VocabSize)
+	for _, temperature := range []string{"0", "1.5"} {
+		var want string
+		for i, args := range [][]string{{dir, "--top-k", vocabulary}, {dir, "--top-k", "0"}, {dir, "--topk", "0"}, {image, "--top-k", "0"}, {image, "--topk", vocabulary}} {
+			got, err := call(t, SampleCommand(), append(args, "--prompt", "Tom", "--seed", "3", "--temperature", temperature)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i == 0 {
+				want = got
+			}
+			if got != want {
+				t.Errorf("%v, temperature %s: %q, want %q", args, temperature, got, want)
+			}
+		}
 	}
 }
 

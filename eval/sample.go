@@ -16,7 +16,7 @@ type SampleOptions struct {
 	Tokens      int       // of a story, at most so many new ones; 0: until the story or the context ends
 	Hole        int       // tokens that each hole of a template may have
 	Temperature float64   // 0: always the likeliest token
-	TopK        int       // choose among so many likeliest tokens
+	TopK        int       // choose among so many likeliest tokens; 0: among all
 	Seed        uint64
 	Batch       int  // tokens that go through the weights together, when they are known
 	Count       bool // hold the bytes read against the planner's prediction
@@ -47,6 +47,9 @@ type Text struct {
 func (o *SampleOptions) choices() int {
 	if o.Temperature == 0 {
 		return 1
+	}
+	if o.TopK == 0 {
+		return math.MaxInt
 	}
 	return o.TopK
 }

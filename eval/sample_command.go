@@ -50,11 +50,15 @@ those of the image; a checkpoint has everything in the one memory of a host unti
   chiplm sample esp32s3/model.clm --seed 7 --template @form.txt --hole 8`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !(opt.Temperature >= 0 && opt.Temperature <= 100) { // also refuses NaN
-				return usage.Errorf("--temperature %g is not between 0 and 100", opt.Temperature)
+			var err error
+			if opt.Temperature, err = usage.Temperature(opt.Temperature); err != nil {
+				return err
 			}
-			if opt.TopK < 1 || opt.Tokens < 0 || opt.Hole < 1 {
-				return usage.Errorf("--topk and --hole must be 1 or more, and --tokens 0 (no limit) or more")
+			if err := usage.TopK(opt.TopK); err != nil {
+				return err
+			}
+			if opt.Tokens < 0 || opt.Hole < 1 {
+				return usage.Errorf("--hole must be 1 or more, and --tokens 0 (no limit) or more")
 			}
 			if opt.Batch < 1 || opt.Batch > engine.MaxBatch {
 				return usage.Errorf("--batch %d is not between 1 and %d", opt.Batch, engine.MaxBatch)
@@ -63,7 +67,6 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 				if opt.Tokens > 0 {
 					return usage.Errorf("--tokens limits a story; a template is limited by --hole")
 				}
-				var err error
 				if opt.Template, err = readTemplate(template); err != nil {
 					return err
 				}
@@ -108,8 +111,8 @@ those of the image; a checkpoint has everything in the one memory of a host unti
 	f.StringVar(&template, "template", "", "fill the holes of this `TEXT` after the prompt; @FILE reads it from a file")
 	f.IntVar(&opt.Hole, "hole", 16, "a hole of the template takes at most `N` tokens")
 	f.IntVar(&opt.Tokens, "tokens", 0, "write at most `N` tokens; 0: to the end of the story or of the context")
-	f.Float64Var(&opt.Temperature, "temperature", 0.7, "0 takes the likeliest token; higher is livelier")
-	f.IntVar(&opt.TopK, "topk", 40, "choose among the `K` likeliest tokens")
+	f.Float64Var(&opt.Temperature, "temperature", 0.7, "0 takes the likeliest token; higher is livelier; steps of 0.001")
+	usage.AddTopK(f, &opt.TopK, 40)
 	f.Uint64Var(&opt.Seed, "seed", 1, "the same seed writes the same story")
 	f.IntVar(&opt.Batch, "batch", engine.DefaultBatch, "feed up to `N` known tokens together; the text is the same for any")
 	f.BoolVar(&opt.Count, "count", false, "tell what was read, and what the planner predicts")

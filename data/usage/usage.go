@@ -3,6 +3,7 @@ package usage
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/spf13/pflag"
 )
@@ -69,4 +70,39 @@ func Model(flags *pflag.FlagSet, args []string, argument string) (string, error)
 		return "", Errorf("--%s %s and %s name two models; name one", modelFlag, model, name)
 	}
 	return model, nil
+}
+
+// topKFlag is how a flag is written that some programs call --topk.
+const topKFlag = "top-k"
+
+// AddTopK adds the flag --top-k, of how many of the likeliest tokens one is drawn; 0 is all. --topk is the same flag, and --help
+// does not list it. [TopK] checks the value.
+func AddTopK(flags *pflag.FlagSet, into *int, usual int) {
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+		if name == "topk" {
+			name = topKFlag
+		}
+		return pflag.NormalizedName(name)
+	})
+	flags.IntVar(into, topKFlag, usual, "choose among the `K` likeliest tokens; 0: among all")
+}
+
+// TopK refuses values of the flag of [AddTopK] that mean nothing.
+func TopK(k int) error {
+	if k < 0 || k > math.MaxInt32 {
+		return Errorf("--%s %d is not between 0 (all tokens) and %d", topKFlag, k, math.MaxInt32)
+	}
+	return nil
+}
+
+// MostTemperature is the highest temperature that people may ask for.
+const MostTemperature = 100
+
+// Temperature is what a flag --temperature means: it goes in steps of a thousandth, as in requests to a board, so that all who
+// write with it write the same.
+func Temperature(t float64) (float64, error) {
+	if !(t >= 0 && t <= MostTemperature) { // also refuses NaN
+		return 0, Errorf("--temperature %g is not between 0 and %d", t, MostTemperature)
+	}
+	return math.Round(t*1000) / 1000, nil
 }

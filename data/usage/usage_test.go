@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -56,6 +58,35 @@ func TestModel(t *testing.T) {
 		var coded Coded
 		if got != c.want || (err != nil) != c.fails || err != nil && (!errors.As(err, &coded) || coded.ExitCode() != 2) {
 			t.Errorf("%v %v: %q, %v", c.args, c.flags, got, err)
+		}
+	}
+}
+
+// Both spellings are one flag, in whatever order they come.
+func TestTopK(t *testing.T) {
+	for args, want := range map[string]int{"": 40, "--top-k 0": 0, "--topk=0": 0, "--topk 7": 7, "--topk 7 --top-k 8": 8} {
+		f, k := pflag.NewFlagSet("", pflag.ContinueOnError), -1
+		AddTopK(f, &k, 40)
+		if err := f.Parse(strings.Fields(args)); err != nil || k != want || f.Changed("top-k") != (args != "") {
+			t.Errorf("%q: %d, %v", args, k, err)
+		}
+		if help := f.FlagUsages(); !strings.Contains(help, "--top-k") || strings.Contains(help, "--topk") {
+			t.Error(help)
+		}
+	}
+}
+
+// A temperature goes in the steps in which a board is asked for it.
+func TestTemperature(t *testing.T) {
+	for in, want := range map[float64]float64{0: 0, 0.7: 0.7, 0.70049: 0.7, 0.0004: 0, 100: 100} {
+		if got, err := Temperature(in); err != nil || got != want {
+			t.Errorf("%v: %v, %v", in, got, err)
+		}
+	}
+	for _, in := range []float64{-0.001, 100.001, math.NaN(), math.Inf(1)} {
+		var coded Coded
+		if _, err := Temperature(in); !errors.As(err, &coded) {
+			t.Errorf("%v: %v", in, err)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package host
 import (
 	"errors"
 	"io"
-	"math"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -35,14 +34,15 @@ text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it e
   chiplm chat --ids --model exports/combo-esp32s3/model.clm --json "One day"`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if !(how.Temperature >= 0 && how.Temperature <= 100) { // also refuses NaN
-				return usage.Errorf("--temperature %g is not between 0 and 100", how.Temperature)
+			var err error
+			if how.Temperature, err = usage.Temperature(how.Temperature); err != nil {
+				return err
 			}
 			if how.Tokens < 1 || how.Tokens > line.MostTokens {
 				return usage.Errorf("--tokens %d is not between 1 and %d", how.Tokens, line.MostTokens)
 			}
-			if how.TopK < 0 || how.TopK > math.MaxInt32 {
-				return usage.Errorf("--top-k %d is not between 0 (all tokens) and %d", how.TopK, math.MaxInt32)
+			if err := usage.TopK(how.TopK); err != nil {
+				return err
 			}
 			if ids != (model != "") {
 				return usage.Errorf("--ids and --model belong together: the tokenizer is that of the image")
@@ -60,7 +60,6 @@ text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it e
 			case len(args) == 1:
 				prompt = args[0]
 			case !interactive:
-				var err error
 				if prompt, err = readPrompt(in); err != nil {
 					return err
 				}
@@ -77,7 +76,6 @@ text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it e
 				defer im.Close()
 				c.model = im
 			}
-			var err error
 			if c.client, c.port, err = connect(cmd.Context(), name, remarks, c.errs); err != nil {
 				return err
 			}
@@ -113,7 +111,7 @@ text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it e
 	f := c.Flags()
 	f.IntVar(&how.Tokens, "tokens", how.Tokens, "write at most `N` tokens")
 	f.Float64Var(&how.Temperature, "temperature", how.Temperature, "0 takes the likeliest token; higher is livelier; steps of 0.001")
-	f.IntVar(&how.TopK, "top-k", how.TopK, "choose among the `K` likeliest tokens; 0: among all")
+	usage.AddTopK(f, &how.TopK, how.TopK)
 	f.Uint64Var(&how.Seed, "seed", how.Seed, "the same seed writes the same text")
 	f.BoolVar(&ids, "ids", false, "encode the prompt on this machine; with --model")
 	f.StringVar(&model, "model", "", "image on the board (or an export folder), whose tokenizer --ids uses")

@@ -47,10 +47,10 @@ test('the digest is that of the Go binding and of the board, in every mode', asy
 });
 
 test('the same seed writes the same story as chiplm sample', async () => {
-    for (const [seed, topK, temperature] of [[1, 40, 0.7], [7, 3, 1.1], [12345678901, 4096, 0.45], [0, 40, 0]]) {
+    for (const [seed, topK, temperature] of [[1, 40, 0.7], [7, 3, 1.1], [12345678901, 4096, 0.45], [0, 40, 0], [5, 0, 1.2], [6, 0, 0]]) {
         const prompt = 'One day, a little fox';
         const said = JSON.parse(await run(chiplm, 'sample', 'combo', '--json', '--prompt', prompt, '--seed', seed,
-            '--topk', topK, '--temperature', temperature));
+            '--top-k', topK, '--temperature', temperature));
         const { ids } = await write(released, { text: prompt, tokens: 1000, temperature, topK, seed: BigInt(seed) });
         const text = Buffer.concat(ids.map((id) => released.token(id))).toString();
         assert.equal(text, said.text, `seed ${seed}`);
