@@ -5,6 +5,18 @@ import { Trouble } from './trouble.js';
 const PATIENCE = 5000; // ms to connect on one's own machine
 
 /**
+ * Refuses a page that came from elsewhere: its browser keeps it from programs of this machine, and so do they.
+ * @param {string} [host] where the page came from
+ * @throws {Trouble}
+ */
+export function ownMachine(host = globalThis.location.hostname) {
+    if (host !== 'localhost' && host !== '[::1]' && !/^127(\.\d{1,3}){3}$/.test(host)) {
+        throw new Trouble('elsewhere', `A virtual board talks to pages of its own machine alone, and this page came from ${host}.`,
+            'Start chiplm page --virtual on this machine, and use the page that it opens.');
+    }
+}
+
+/**
  * What a person typed as a WebSocket address on this machine: a port alone will do.
  * @param {string} text
  * @returns {string}

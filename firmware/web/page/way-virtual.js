@@ -1,6 +1,6 @@
 /* The virtual board, over a WebSocket. */
 import { Board } from './board.js';
-import { connectSocket, socketAddress } from './socket.js';
+import { connectSocket, ownMachine, socketAddress } from './socket.js';
 import { troubleOf } from './trouble.js';
 import { LineWay } from './way.js';
 
@@ -9,11 +9,22 @@ export class VirtualWay extends LineWay {
         super('virtual', 'the virtual board', models);
     }
 
+    /** Why this page cannot; null when it can. @returns {import('./trouble.js').Trouble | null} */
+    get missing() {
+        try {
+            ownMachine();
+            return null;
+        } catch (error) {
+            return troubleOf(error);
+        }
+    }
+
     /** @param {string} typed an address */
     async connect(typed) {
         await this.disconnect();
         this.set({ busy: true, caption: 'connecting' });
         try {
+            ownMachine();
             const stream = await connectSocket(socketAddress(typed));
             this.adoptBoard(await Board.open(stream, this.talk));
         } catch (error) {
