@@ -15,6 +15,8 @@ export class Desk {
     #stories = new Stories();
     #say;
     #operations = null; // of the last story: what showOperations takes
+    #fitted = null; // the source that the dials were fitted to
+    #wishes = new Map(); // by dial: what was asked for, and what a smaller model made of it
     #writing = null; // AbortController of the story that is being written
 
     /**
@@ -110,11 +112,24 @@ export class Desk {
         box.hidden = trouble === null;
     }
 
+    /** The dials of a model that is new at the desk go as far as it does. What a person types after that is left alone. */
     #limits({ source }) {
-        if (source?.info.context_length) {
-            byId('length').max = source.info.context_length;
-            byId('topk').max = source.info.vocab_size;
+        if (source?.info.context_length && source !== this.#fitted) {
+            this.#fitted = source;
+            this.#fit('length', source.info.context_length);
+            this.#fit('topk', source.info.vocab_size);
         }
+    }
+
+    /** Lowers a dial to what a model takes; a larger model, later, gets what was asked for. */
+    #fit(id, most) {
+        const dial = byId(id);
+        const before = this.#wishes.get(id);
+        const wish = before?.got === dial.value ? before.wish : dial.value;
+        const got = Number(wish) > most ? String(most) : wish;
+        this.#wishes.set(id, { wish, got });
+        dial.max = most;
+        dial.value = got;
     }
 
     // ------------------------------------------------------------------------------------------------------------ a story
@@ -204,6 +219,7 @@ export class Desk {
     /** Shows what became known of a model later. */
     refresh() {
         this.#story.refresh();
+        showFacts(this.#way);
         if (this.#operations !== null) {
             const [profile, model, chip] = this.#operations;
             showOperations(profile, model?.cost ?? null, chip);

@@ -74,6 +74,7 @@ function wireVirtual(way, address) {
         way.connect(byId('address').value);
     });
     byId('virtual-disconnect').addEventListener('click', () => way.disconnect());
+    way.set(way.missing === null ? {} : { trouble: way.missing, caption: 'not here' });
     if (address !== null) {
         byId('virtual-lead').textContent = 'The board’s firmware as a program on this machine. It was started with this page.';
         byId('virtual-how').hidden = true;
@@ -81,14 +82,33 @@ function wireVirtual(way, address) {
     }
 }
 
-/** The engine starts when its way is looked at for the first time. */
+/** The engine starts when its way is looked at for the first time. @returns the model that is picked, by a function */
 function wireBrowser(way, models) {
     watchLoading(way);
     const picker = byId('model');
-    picker.append(...models.map(({ name }, i) => el('option', { value: i }, name)));
+    picker.append(...models.map(({ name }) => el('option', { value: name }, name)));
     byId('pick-model').hidden = models.length < 2;
-    picker.addEventListener('change', () => way.start(models[picker.value]));
-    byId('start-engine').addEventListener('click', () => way.start(models[picker.value || 0]));
+    const picked = () => models.find(({ name }) => name === picker.value) ?? models[0];
+    picker.addEventListener('change', () => way.start(picked()));
+    byId('start-engine').addEventListener('click', () => way.start(picked()));
+    return picked;
+}
+
+/** The line under the name tells of the model that is looked at: the one that runs there, else the one that would. */
+function wireTagline(ways, desk, picked) {
+    const line = byId('tagline');
+    const unknown = line.textContent;
+    const tell = (way) => {
+        const facts = (way.source === null ? picked() : way.model)?.facts;
+        const text = facts ? `A language model of ${whole(facts.parameters)} weights, for a five-dollar chip.` : unknown;
+        if (way.id === desk.chosen && line.textContent !== text) {
+            line.textContent = text;
+        }
+    };
+    for (const way of ways) {
+        way.addEventListener('change', () => tell(way));
+        way.addEventListener('chosen', () => tell(way));
+    }
 }
 
 /** The session's storage; where the browser allows none, one that ends with the page. */
@@ -119,7 +139,8 @@ async function start() {
     const board = new BoardWay(models, { storage });
     const virtual = new VirtualWay(models);
     const desk = new Desk([browser, board, virtual], say);
-    wireBrowser(browser, models);
+    const picked = wireBrowser(browser, models);
+    wireTagline([browser, board, virtual], desk, picked);
     wireBoard(board);
     wireVirtual(virtual, server.virtual);
     new FlashView({ way: board, models, firmware, say });
@@ -134,11 +155,10 @@ async function start() {
     if (missing !== null) {
         browser.set({ caption: 'failed', trouble: missing });
     } else {
-        byId('tagline').textContent = `A language model of ${whole(models[0].facts.parameters)} weights, for a five-dollar chip.`;
         for (const model of models) {
             model.whole.then(() => desk.refresh());
         }
-        browser.addEventListener('chosen', () => browser.start(models[0]), { once: true });
+        browser.addEventListener('chosen', () => browser.start(picked()), { once: true });
     }
     desk.choose(board.trouble?.code === 'left' ? 'board' : way ?? kept ?? 'browser');
     globalThis.addEventListener('pagehide', () => keepSettings(storage, desk.chosen));

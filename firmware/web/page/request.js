@@ -1,6 +1,7 @@
 /* What the dials say, as a request; or what is wrong with them. */
 
 const MOST_SEED = (1n << 64n) - 1n;
+const MOST_TEMPERATURE = 100; // as of chiplm sample and chiplm chat
 
 /**
  * @typedef {object} Request
@@ -27,9 +28,9 @@ export function requestOf(dials, { context, vocabulary }) {
     if (tokens === null || !Number.isInteger(tokens)) {
         return { field: 'length', wrong: `The length is a whole number from 1 to ${context}, the context of this model.` };
     }
-    const temperature = inRange(dials.temperature, 0, 1000);
+    const temperature = inRange(dials.temperature, 0, MOST_TEMPERATURE);
     if (temperature === null) {
-        return { field: 'temperature', wrong: 'The temperature is a number from 0 (always the likeliest token) to 1000; 0.7 is usual.' };
+        return { field: 'temperature', wrong: `The temperature is a number from 0 (always the likeliest token) to ${MOST_TEMPERATURE}; 0.7 is usual.` };
     }
     const topK = inRange(dials.topk, 0, vocabulary);
     if (topK === null || !Number.isInteger(topK)) {

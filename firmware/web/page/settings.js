@@ -1,7 +1,8 @@
 /* What a person typed, kept for a page that is loaded anew. */
 
 const KEY = 'chiplm.settings';
-const FIELDS = ['start', 'length', 'temperature', 'topk', 'seed', 'address'];
+const FIELDS = ['start', 'length', 'temperature', 'topk', 'seed', 'address', 'model'];
+const CHECKS = ['profile'];
 
 /**
  * Fills the fields with what was kept.
@@ -12,8 +13,15 @@ export function restoreSettings(storage) {
     try {
         const kept = JSON.parse(storage.getItem(KEY) ?? '{}');
         for (const id of FIELDS) {
-            if (typeof kept[id] === 'string') {
-                document.getElementById(id).value = kept[id];
+            const field = document.getElementById(id);
+            const there = field.options === undefined || [...field.options].some(({ value }) => value === kept[id]); // the server's models may be others
+            if (typeof kept[id] === 'string' && there) {
+                field.value = kept[id];
+            }
+        }
+        for (const id of CHECKS) {
+            if (typeof kept[id] === 'boolean') {
+                document.getElementById(id).checked = kept[id];
             }
         }
         return kept.way;
@@ -30,6 +38,9 @@ export function keepSettings(storage, way) {
     const kept = { way };
     for (const id of FIELDS) {
         kept[id] = document.getElementById(id).value;
+    }
+    for (const id of CHECKS) {
+        kept[id] = document.getElementById(id).checked;
     }
     storage.setItem(KEY, JSON.stringify(kept));
 }

@@ -17,6 +17,7 @@ function modelFacts(way) {
         return entry('Model', 'none that the board takes');
     }
     const facts = way.model?.facts;
+    const forBoard = info.board && Object.values(way.model?.board ?? {}).some(({ sha256 }) => sha256 !== way.model.sha256);
     return [
         ...entry('Model', way.model?.name ?? 'not one of the released models'),
         ...(facts ? entry('Parameters', `${whole(facts.parameters)}, ${facts.weights}`) : []),
@@ -26,7 +27,7 @@ function modelFacts(way) {
         ...entry('SHA-256 of the weights', hash(info.sha256)),
         ...entry('SHA-256 of the tokenizer', hash(info.tokenizer_sha256)),
         ...(info.image_sha256 ? entry('SHA-256 of the image', hash(info.image_sha256)) : []),
-        ...(info.image_crc32 ? entry('Image', `${whole(info.image_bytes)} bytes, CRC-32 `, el('code', {}, info.image_crc32)) : []),
+        ...(info.image_crc32 ? entry('Image', `${whole(info.image_bytes)} bytes, CRC-32 `, el('code', {}, info.image_crc32), forBoard ? ', laid out for the board' : '') : []),
     ];
 }
 

@@ -30,7 +30,7 @@ export class BrowserWay extends Way {
                 onProgress: (detail) => this.dispatchEvent(new CustomEvent('loading', { detail })),
             });
             this.seconds = (performance.now() - before) / 1000;
-            this.adopt(engine, 'ready');
+            this.adopt(engine, 'ready', entry);
         } catch (error) {
             if (this.#start === start) {
                 this.release({ caption: 'failed', trouble: troubleOf(error) });

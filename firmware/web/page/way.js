@@ -59,10 +59,12 @@ export class Way extends EventTarget {
      * Takes a source, and starts to prove it.
      * @param {object} source
      * @param {string} caption
+     * @param {object} [entry] of models.json that it was started with; else the first with its weights is taken
      */
-    adopt(source, caption) {
+    adopt(source, caption, entry) {
         const { sha256 } = source.info;
-        const model = this.models.find(({ facts }) => sha256 !== undefined && facts.model_sha256 === sha256) ?? null;
+        const has = (one) => sha256 !== undefined && one?.facts.model_sha256 === sha256;
+        const model = (has(entry) ? entry : this.models.find(has)) ?? null;
         this.set({ source, caption, model, busy: false, trouble: source.trouble ?? null, proof: null });
         if (this.ready) {
             this.prove();

@@ -1,11 +1,13 @@
 /* What the desk computes: requests, scales, predictions, comparisons. */
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import test from 'node:test';
 
 import { nice, scaleOf } from '../page/chart.js';
 import { against, bytes, left, plain, short } from '../page/format.js';
 import { predictedAt, predictedMean, predictedOperation } from '../page/prediction.js';
 import { requestOf } from '../page/request.js';
+import { ownMachine } from '../page/socket.js';
 import { Stories } from '../page/stories.js';
 import { Trouble, troubleOf } from '../page/trouble.js';
 
@@ -76,5 +78,28 @@ test('whatever was thrown becomes a sentence', () => {
     assert.equal(new Trouble('x', 'It is so.', '').sentence, 'It is so.');
     for (const thrown of [new TypeError('x'), 'x', undefined]) {
         assert.equal(troubleOf(thrown).code, 'unexpected');
+    }
+});
+
+test('the dials of the page go as far as what is accepted', async () => {
+    const html = await readFile(new URL('../page/index.html', import.meta.url), 'utf8');
+    const bound = (id, name) => new RegExp(`<input[^>]* id="${id}"[^>]* ${name}="([^"]+)"`).exec(html)?.[1];
+    const least = bound('temperature', 'min');
+    const most = bound('temperature', 'max');
+    assert.ok(requestOf({ ...dials, temperature: least }, limits).request);
+    assert.ok(requestOf({ ...dials, temperature: most }, limits).request);
+    assert.match(requestOf({ ...dials, temperature: String(Number(most) + 1) }, limits).wrong, new RegExp(`to ${most};`));
+    for (const id of ['length', 'topk']) { // until a model is there, which sets the upper one
+        assert.equal(requestOf({ ...dials, [id]: String(bound(id, 'min') - 1) }, limits).field, id);
+        assert.ok(requestOf({ ...dials, [id]: bound(id, 'min') }, limits).request);
+    }
+});
+
+test('only pages of this machine reach a virtual board', () => {
+    for (const host of ['localhost', '127.0.0.1', '127.1.2.3', '[::1]']) {
+        ownMachine(host);
+    }
+    for (const host of ['example.org', '192.168.1.5', '127.0.0.1.example.org', 'localhost.example.org', '']) {
+        assert.throws(() => ownMachine(host), { code: 'elsewhere' }, host);
     }
 });
