@@ -27,7 +27,7 @@ func LoadModel(path string) (*Checkpoint, error) { return load(path, false) }
 func load(path string, moments bool) (*Checkpoint, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: there is no such folder; name a checkpoint or a run, such as %s/combo: %w", path, DefaultRoot, fs.ErrNotExist)
+		return nil, regular.Absentf("%s: there is no such folder; name a checkpoint or a run, such as %s/combo", path, DefaultRoot)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
@@ -37,7 +37,10 @@ func load(path string, moments bool) (*Checkpoint, error) {
 			return nil, fmt.Errorf("%s: %w: it is an image, which holds no weights as they were trained; name the run or checkpoint that it was exported from",
 				path, ErrNone)
 		}
-		return nil, fmt.Errorf("%s: %w: it is a file; name the checkpoint's folder (%s)", path, ErrNone, filepath.Dir(path))
+		if dir := filepath.Dir(path); isCheckpoint(dir) {
+			return nil, fmt.Errorf("%s: %w: it is a file; name the checkpoint's folder (%s)", path, ErrNone, dir)
+		}
+		return nil, fmt.Errorf("%s: %w: it is a file, and no image (.clm) either; name a run or a checkpoint, or an image where one is taken", path, ErrNone)
 	}
 	if isCheckpoint(path) {
 		c, err := read(path, moments)

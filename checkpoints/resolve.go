@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/chiplm/chiplm/configs"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // listed is how many runs an error names.
@@ -41,7 +42,7 @@ func Resolve(root, nameOrPath string) (string, error) {
 	if err == nil {
 		return nameOrPath, nil
 	}
-	return "", fmt.Errorf("%s: there is no such path, and no run of that name under %s: %s: %w", nameOrPath, root, advice(nameOrPath, Runs(root)), fs.ErrNotExist)
+	return "", regular.Absentf("%s: there is no such path, and no run of that name under %s: %s", nameOrPath, root, advice(nameOrPath, Runs(root)))
 }
 
 // advice says which of the runs may be meant.

@@ -69,7 +69,7 @@ func TestResolve(t *testing.T) {
 		"../demo":             "../demo: there is no such path",
 		"/nowhere/at/all":     "there is no such path",
 	} {
-		if got, err := Resolve(root, name); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) {
+		if got, err := Resolve(root, name); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), fs.ErrNotExist.Error()) {
 			t.Errorf("%q gives %q, %v; want %s", name, got, err, want)
 		}
 	}
@@ -111,5 +111,20 @@ func TestInfoByName(t *testing.T) {
 	}
 	if _, _, err := runCommand(t, "--runs", "mine", "comb"); err == nil || !strings.Contains(err.Error(), "did you mean combo?") {
 		t.Errorf("have %v", err)
+	}
+}
+
+// A file that is nothing of a model is told as that; one of a checkpoint leads to its folder.
+func TestLoadOfFiles(t *testing.T) {
+	dir := t.TempDir()
+	text := filepath.Join(dir, "README.md")
+	if err := os.WriteFile(text, []byte("text"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(text); !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), "no image") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Load(filepath.Join(dir, "model.clm")); !errors.Is(err, fs.ErrNotExist) || strings.Contains(err.Error(), fs.ErrNotExist.Error()) {
+		t.Errorf("%v", err)
 	}
 }

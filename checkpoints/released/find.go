@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // Found is what a name stands for: a path of the user's, or a released model.
@@ -34,7 +35,7 @@ func Find(ctx context.Context, root, name string, notes io.Writer) (Found, error
 	if rest, ok := strings.CutPrefix(filepath.ToSlash(name), Prefix); ok && err != nil && errors.Is(err, fs.ErrNotExist) {
 		m, err := s.Open(rest)
 		if errors.Is(err, ErrUnknown) {
-			err = fmt.Errorf("%w (%w)", err, fs.ErrNotExist)
+			err = regular.Absentf("%w", err)
 		}
 		return Found{Model: m}, err
 	}

@@ -26,6 +26,9 @@ const argsFile = "flasher_args.json"
 // ModelPartition is the name of the partition that holds an image.
 const ModelPartition = "model"
 
+// buildFirst is what to do without a firmware.
+const buildFirst = "build the firmware first with ESP-IDF (idf.py build, see firmware/README.md), and give its build folder"
+
 // ErrFirmware is wrapped by every refusal of a firmware folder.
 var ErrFirmware = errors.New("bad firmware")
 
@@ -140,6 +143,9 @@ func OpenTable(dir string, chip *Chip) (Table, error) {
 // locate finds the three files: as the build says, or by their names.
 func locate(dir string, chip *Chip) (*Firmware, error) {
 	info, err := os.Stat(dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, regular.Absentf("%w: there is no folder %s: %s", ErrFirmware, dir, buildFirst)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFirmware, err)
 	}
@@ -163,8 +169,7 @@ func locate(dir string, chip *Chip) (*Firmware, error) {
 	}}
 	for _, p := range fw.Parts {
 		if _, err := os.Stat(p.Path); err != nil {
-			return nil, fmt.Errorf("%w: %s holds neither %s nor %s: build the firmware first (idf.py build), and give its build folder",
-				ErrFirmware, dir, argsFile, filepath.Base(p.Path))
+			return nil, fmt.Errorf("%w: %s holds neither %s nor %s: %s", ErrFirmware, dir, argsFile, filepath.Base(p.Path), buildFirst)
 		}
 	}
 	return fw, nil
@@ -206,6 +211,9 @@ func asBuilt(dir string, text []byte, chip *Chip) (*Firmware, error) {
 // read reads a part's file and notes its size.
 func read(p *Part) ([]byte, error) {
 	b, err := regular.ReadFile(p.Path, maxFlash)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, regular.Absentf("%w: %s: there is no %s, of which the build tells: let idf.py build come to its end", ErrFirmware, p.Name, p.Path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrFirmware, p.Name, err)
 	}

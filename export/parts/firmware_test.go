@@ -132,16 +132,20 @@ func TestBuildFolderRefusals(t *testing.T) {
 			}
 		})
 	}
-	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none"), filepath.Join(buildFolder(t), "chiplm.bin")} {
-		if _, err := OpenFirmware(dir, s3(t)); !errors.Is(err, ErrFirmware) {
+	// However a firmware is not there, what to do is the same.
+	for _, dir := range []string{t.TempDir(), filepath.Join(t.TempDir(), "none"), filepath.Join(t.TempDir(), "none", "build")} {
+		if _, err := OpenFirmware(dir, s3(t)); !errors.Is(err, ErrFirmware) || !strings.Contains(err.Error(), "idf.py build") || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%s: %v", dir, err)
 		}
+	}
+	if _, err := OpenFirmware(filepath.Join(buildFolder(t), "chiplm.bin"), s3(t)); !errors.Is(err, ErrFirmware) || !strings.Contains(err.Error(), "no folder") {
+		t.Errorf("a file: %v", err)
 	}
 	dir := buildFolder(t)
 	if err := os.Remove(filepath.Join(dir, "chiplm.bin")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenFirmware(dir, s3(t)); !errors.Is(err, ErrFirmware) || !errors.Is(err, os.ErrNotExist) {
+	if _, err := OpenFirmware(dir, s3(t)); !errors.Is(err, ErrFirmware) || !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "idf.py build") {
 		t.Errorf("a part that is gone: %v", err)
 	}
 }

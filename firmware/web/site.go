@@ -165,7 +165,7 @@ func (m *model) ofChip(ctx context.Context, pick func(*chip) []byte) ([]byte, er
 	if b := pick(c); b != nil {
 		return b, nil
 	}
-	return nil, fmt.Errorf("%s was given as an image alone: %w", m.name, fs.ErrNotExist)
+	return nil, regular.Absentf("%s was given as an image alone", m.name)
 }
 
 func asJSON(v any) ([]byte, error) {
