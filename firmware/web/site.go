@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"path"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/export/cost"
 )
