@@ -64,12 +64,19 @@ type Quant struct {
 // FloatSteps is the number of training steps before quantisation begins. quant.start leaves at least one step with it;
 // quant.start_step may exceed the steps of the run.
 func (c *Config) FloatSteps() int {
-	t := c.Train
-	if c.Quant.Start == 0 || t.BatchTokens < 1 {
-		return c.Quant.StartStep
+	return max(c.Quant.StartStep, c.Train.stepsBefore(c.Quant.Start))
+}
+
+// UntaughtSteps is the number of training steps before the teacher is heard, where there is one.
+func (c *Config) UntaughtSteps() int { return c.Train.stepsBefore(c.Train.DistillStart) }
+
+// stepsBefore is the number of steps of a run in a share of it below 1, which leaves at least one.
+func (t *Train) stepsBefore(share float64) int {
+	if share == 0 || t.BatchTokens < 1 {
+		return 0
 	}
 	steps := (t.Tokens + int64(t.BatchTokens) - 1) / int64(t.BatchTokens)
-	return max(c.Quant.StartStep, int(c.Quant.Start*float64(steps)))
+	return int(share * float64(steps))
 }
 
 // WeightQuant is the quantisation of one weight matrix.
@@ -114,6 +121,7 @@ type Train struct {
 	Clip         float64 `yaml:"clip"`           // largest global gradient norm; 0: no clipping
 	RouterAux    float64 `yaml:"router_aux"`     // weight of the load-balancing loss with experts
 	Distill      float64 `yaml:"distill"`        // share of a teacher's distributions in what is aimed at, 0 to 1; 0: no teacher
+	DistillStart float64 `yaml:"distill_start"`  // share of the training steps, below 1, after which the teacher is heard
 	Seed         int64   `yaml:"seed"`           //
 	ValidEvery   int     `yaml:"valid_every"`    // steps between validations; 0: only at the end
 	ValidTokens  int64   `yaml:"valid_tokens"`   // tokens scored per validation

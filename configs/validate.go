@@ -203,6 +203,7 @@ func (c *Config) checkTrain() *fault {
 		{"train.clip", t.Clip, 0, 1e9},
 		{"train.router_aux", t.RouterAux, 0, 1e9},
 		{"train.distill", t.Distill, 0, 1},
+		{"train.distill_start", t.DistillStart, 0, belowOne},
 		{"train.muon.lr", t.Muon.LR, 1e-12, 100},
 		{"train.muon.momentum", t.Muon.Momentum, 0, belowOne},
 		{"train.muon.weight_decay", t.Muon.WeightDecay, 0, 100},

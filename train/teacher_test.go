@@ -8,6 +8,7 @@ import (
 
 	"github.com/chiplm/chiplm/arch"
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/configs"
 )
 
 // taught are the options of a run that learns from another one, which is trained here.
@@ -124,5 +125,42 @@ func TestTeacherIsAskedForTheSameBatch(t *testing.T) {
 	}
 	if len(teacher.built) != 2 || len(m.built) != 2 || m.built[0].Distill != 0.5 {
 		t.Errorf("built %+v and of the teacher %+v", m.built, teacher.built)
+	}
+}
+
+// TestTeacherIsHeardLate: before its share of the steps a teacher changes no byte and has no graph, after it it has both.
+func TestTeacherIsHeardLate(t *testing.T) {
+	run := func(set func(*configs.Config)) (digests []uint64) {
+		cfg := tinyConfig()
+		set(cfg)
+		cfg.Train.Tokens = 4 * int64(cfg.Train.BatchTokens)
+		w := arch.InitWeights(cfg, 1)
+		tr, err := NewTrainer(cfg, w.Data, ArchBuilder(cfg, w), fakeFor(cfg), 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tr.Close()
+		built := 0
+		if cfg.Train.Distill > 0 {
+			teach := ArchBuilder(cfg, arch.InitWeights(cfg, 2))
+			tr.Learn(func(opt arch.Options) (Graph, error) { built++; return teach(opt) })
+		}
+		for step := range 4 {
+			if _, err := tr.Step(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if want := cfg.Train.Distill > 0 && step >= cfg.UntaughtSteps(); (built > 0) != want {
+				t.Errorf("after step %d of %d, %d graphs of the teacher were built", step, cfg.UntaughtSteps(), built)
+			}
+			digests = append(digests, digest(w.Data))
+		}
+		return digests
+	}
+	alone := run(func(*configs.Config) {})
+	late := run(func(cfg *configs.Config) { cfg.Train.Distill, cfg.Train.DistillStart = 0.5, 0.5 })
+	for step := range alone {
+		if same := alone[step] == late[step]; same != (step < 2) {
+			t.Errorf("after step %d of 4, with a teacher from half of them on, weights equal those without one: %v", step+1, same)
+		}
 	}
 }

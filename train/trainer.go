@@ -22,7 +22,8 @@ type Trainer struct {
 	solver   *Optimizer
 	schedule Schedule
 	team     *Team
-	float    bool // the graphs at hand have quantisation off
+	float    bool    // the graphs at hand have quantisation off
+	taught   float64 // the teacher's share in what they aim at
 	built    bool
 
 	pieces  []piece   // of the gradients: of elements, or of rows where most are zero
@@ -120,16 +121,28 @@ func (t *Trainer) Tokens() int64 { return t.sequences * int64(t.cfg.ContextLengt
 // Float says whether the step with the given number, from 0, runs without quantisation (quant.start, quant.start_step).
 func (t *Trainer) Float(step int) bool { return step < t.cfg.FloatSteps() }
 
+// distill is the teacher's share in what the step with the given number, from 0, aims at (train.distill, train.distill_start).
+func (t *Trainer) distill(step int) float64 {
+	if step < t.cfg.UntaughtSteps() {
+		return 0
+	}
+	return t.cfg.Train.Distill
+}
+
 // Step takes one optimiser step. On an error, the end of ctx included, the weights are those of before, unless the
 // update itself made a weight infinite; the error then says so.
 func (t *Trainer) Step(ctx context.Context) (StepResult, error) {
 	start := time.Now()
-	if float := t.Float(t.step); !t.built || float != t.float {
-		opt := arch.Options{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float, Distill: t.cfg.Train.Distill}
-		if err := t.team.build(ctx, t.builder, t.teacher, opt); err != nil {
+	if float, share := t.Float(t.step), t.distill(t.step); !t.built || float != t.float || share != t.taught {
+		opt := arch.Options{Batch: t.cfg.Train.MicroBatch, Seq: t.cfg.ContextLength, Train: true, Float: float, Distill: share}
+		teacher := t.teacher
+		if share == 0 {
+			teacher = nil
+		}
+		if err := t.team.build(ctx, t.builder, teacher, opt); err != nil {
 			return StepResult{}, err
 		}
-		t.built, t.float = true, float
+		t.built, t.float, t.taught = true, float, share
 	}
 	loss, aux, err := t.team.step(ctx, t.sequences)
 	if err != nil {
