@@ -49,8 +49,13 @@ func graphFloats(cfg *configs.Config, train bool) float64 {
 	return weights + float64(cfg.Train.MicroBatch)*t*(l*layer+outside) + logitRows*float64(cfg.VocabSize)
 }
 
-// Memory is about how many bytes training takes with that many workers.
-func Memory(cfg *configs.Config, workers int) float64 { return predictMemory(cfg, workers) }
+// Memory is about how many bytes training takes with that many workers, and with a teacher unless it is nil.
+func Memory(cfg, teacher *configs.Config, workers int) float64 {
+	if teacher == nil {
+		return predictMemory(cfg, workers)
+	}
+	return predictMemory(cfg, workers) + teacherMemory(cfg, teacher, workers)
+}
 
 // FreeMemory is how many bytes this process may still take; 0: that is not known.
 func FreeMemory() float64 { return freeMemory().bytes }
@@ -74,7 +79,7 @@ func checkTeacher(cfg *configs.Config, t *teacher, workers int, free memory) err
 	if t == nil {
 		return nil
 	}
-	need := predictMemory(cfg, workers) + teacherMemory(cfg, t.cfg, workers)
+	need := Memory(cfg, t.cfg, workers)
 	if free.bytes == 0 || need <= free.bytes {
 		return nil
 	}

@@ -39,6 +39,7 @@ of results, which chiplm compare renders. FILE is YAML:
   arms:
     combo: {}
     plain: {config: plain.yaml, set: {d_ff: 384}}
+    pupil: {teacher: plain, set: {train.distill: 0.5}}     # of each seed: see train --teacher
 
 Everything is kept in the folder NAME of --out: results.jsonl, the runs, as train makes them, and
 a tokenizer for each size of vocabulary. A sweep that was stopped, by Ctrl-C, kill -9 or a power

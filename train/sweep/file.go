@@ -1,6 +1,8 @@
 package sweep
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -31,8 +33,11 @@ type Study struct {
 
 // Arm is a variant.
 type Arm struct {
-	Name   string
-	Config *configs.Config // its name and its seed are those of no run
+	Name    string
+	Config  *configs.Config // its name and its seed are those of no run
+	Teacher string          // an arm before it, whose run of the same seed teaches this one; empty: none
+
+	hash string // of all that decides the weights, but for the seed
 }
 
 // Load reads a file. The errors are of type [*configs.Error] where something in a file is wrong.
@@ -172,15 +177,18 @@ func (r *reader) arm(v *configs.Value) error {
 	if err := configs.CheckName(arm.Name); err != nil {
 		return v.NameErrorf("%s", err)
 	}
-	keys, err := v.Keys("config", "set")
+	keys, err := v.Keys("config", "set", "teacher")
 	if err != nil {
 		return err
 	}
 	config, overrides := r.config, r.overrides
+	var teacher *configs.Value
 	for _, key := range keys {
 		switch key.Name() {
 		case "config":
 			config = key
+		case "teacher":
+			teacher = key
 		case "set":
 			if overrides, err = override(overrides, key); err != nil {
 				return err
@@ -200,8 +208,14 @@ func (r *reader) arm(v *configs.Value) error {
 		}
 		return fmt.Errorf("arm %s: %w", arm.Name, err)
 	}
-	if arm.Config.Train.Distill > 0 {
-		return v.NameErrorf("train.distill is %g, but the runs of a sweep have no teacher: set it to 0, and train such a model with chiplm train --teacher",
+	arm.hash = armHash(arm.Config)
+	switch {
+	case teacher != nil:
+		if err := r.teacher(&arm, teacher); err != nil {
+			return err
+		}
+	case arm.Config.Train.Distill > 0:
+		return v.NameErrorf("train.distill is %g, but it names no teacher: add teacher: with the name of an arm before it, or set train.distill to 0",
 			arm.Config.Train.Distill)
 	}
 	for _, seed := range r.Seeds {
@@ -210,7 +224,7 @@ func (r *reader) arm(v *configs.Value) error {
 		}
 	}
 	for _, other := range r.Arms {
-		if armHash(other.Config) == armHash(arm.Config) {
+		if other.hash == arm.hash {
 			return v.NameErrorf("it is the same as %s: no setting that decides the weights differs", other.Name)
 		}
 	}
@@ -218,20 +232,55 @@ func (r *reader) arm(v *configs.Value) error {
 	return nil
 }
 
-func (r *reader) checkBaseline() error {
+// teacher gives an arm the teacher that v names.
+func (r *reader) teacher(arm *Arm, v *configs.Value) error {
+	name, err := v.Text()
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(r.Arms, func(a Arm) bool { return a.Name == name })
+	if at < 0 {
+		if slices.ContainsFunc(r.arms, func(v *configs.Value) bool { return v.Name() == name }) {
+			return v.Errorf("%s does not stand before %s; an arm learns from one that stands before it in the file", name, arm.Name)
+		}
+		return v.Errorf("no arm before it is called %q; %s", name, r.hint(name))
+	}
+	cfg, wise := arm.Config, &r.Arms[at]
+	switch {
+	case cfg.Train.Distill == 0:
+		return v.Errorf("train.distill is 0, so %s would teach nothing: set it, such as to 0.5, or leave the teacher out", name)
+	case wise.Config.VocabSize != cfg.VocabSize:
+		return v.Errorf("%s has a vocab_size of %d, and %s of %d, so its distributions are of other tokens", name, wise.Config.VocabSize, arm.Name, cfg.VocabSize)
+	case wise.Config.ContextLength < cfg.ContextLength:
+		return v.Errorf("%s has a context_length of %d, shorter than the %d of %s", name, wise.Config.ContextLength, cfg.ContextLength, arm.Name)
+	}
+	arm.Teacher = name
+	sum := sha256.Sum256([]byte(arm.hash + wise.hash))
+	arm.hash = hex.EncodeToString(sum[:])
+	return nil
+}
+
+// hint says what a name that is none of an arm may have been meant to be.
+func (r *reader) hint(name string) string {
 	var names []string
 	for _, a := range r.Arms {
 		names = append(names, a.Name)
 	}
+	switch near := configs.Nearest(name, names); {
+	case near != "":
+		return "did you mean " + near + "?"
+	case len(names) == 0:
+		return "it is the first arm"
+	}
+	return "the arms are " + strings.Join(names, ", ")
+}
+
+func (r *reader) checkBaseline() error {
 	switch {
 	case r.baseline == nil:
-		r.Baseline = names[0]
-	case !slices.Contains(names, r.Baseline):
-		hint := "the arms are " + strings.Join(names, ", ")
-		if near := configs.Nearest(r.Baseline, names); near != "" {
-			hint = "did you mean " + near + "?"
-		}
-		return r.baseline.Errorf("no arm is called %q; %s", r.Baseline, hint)
+		r.Baseline = r.Arms[0].Name
+	case !slices.ContainsFunc(r.Arms, func(a Arm) bool { return a.Name == r.Baseline }):
+		return r.baseline.Errorf("no arm is called %q; %s", r.Baseline, r.hint(r.Baseline))
 	}
 	return nil
 }
@@ -239,7 +288,7 @@ func (r *reader) checkBaseline() error {
 // runName is the name of a run, and of its folder.
 func runName(arm string, seed int64) string { return fmt.Sprintf("%s-s%d", arm, seed) }
 
-// armHash is the hash of the settings that decide the weights, but for the seed.
+// armHash is the hash of the settings that decide the weights, but for the seed and a teacher.
 func armHash(c *configs.Config) string {
 	same := *c
 	same.Train.Seed = 0

@@ -36,6 +36,7 @@ const (
 // job is one run of the sweep.
 type job struct {
 	arm   *Arm
+	wise  *job // its teacher; nil: none
 	order int
 	seed  int64
 	name  string
@@ -96,6 +97,31 @@ func (j *job) settled() bool {
 	return j.state == done || j.state == failed || j.state == broken
 }
 
+// ready says whether the run can begin: it has no teacher, or one that is done.
+func (j *job) ready() bool {
+	if j.wise == nil {
+		return true
+	}
+	j.wise.mu.Lock()
+	defer j.wise.mu.Unlock()
+	return j.wise.state == done
+}
+
+// lost says whether the run has come to an end without a score.
+func (j *job) lost() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.state == failed || j.state == broken
+}
+
+// memory is about how many bytes the run takes with that many workers.
+func (j *job) memory(workers int) float64 {
+	if j.wise == nil {
+		return train.Memory(j.cfg, nil, workers)
+	}
+	return train.Memory(j.cfg, j.wise.cfg, workers)
+}
+
 // set changes the job under its lock.
 func (j *job) set(change func()) {
 	j.mu.Lock()
@@ -115,6 +141,9 @@ func (s *sweep) plan() error {
 			cfg := *arm.Config
 			cfg.Name, cfg.Train.Seed = j.name, seed
 			j.cfg = &cfg
+			if arm.Teacher != "" { // it stands before this one
+				j.wise = s.jobs[slices.IndexFunc(s.jobs, func(other *job) bool { return other.arm.Name == arm.Teacher && other.seed == seed })]
+			}
 			var err error
 			if j.plan, err = train.NewPlan(&cfg); err != nil {
 				return fmt.Errorf("arm %s: %w", arm.Name, err)
@@ -169,6 +198,9 @@ func (s *sweep) otherLine(j *job, r *results.Run) (string, error) {
 	}
 	if why, err := otherSettings(j, old); why != "" || err != nil {
 		return why, err
+	}
+	if r.Teacher != j.arm.Teacher {
+		return fmt.Sprintf("%s: its teacher was %s and is now %s", j.name, orNone(r.Teacher), orNone(j.arm.Teacher)), nil
 	}
 	if info := s.corpus.Info(); r.CorpusSHA256 != info.SHA256 {
 		return fmt.Sprintf("%s was trained on %s (SHA-256 %.12s), not on %s (%.12s)", j.name, r.Corpus, r.CorpusSHA256, info.Name, info.SHA256), nil
@@ -266,6 +298,9 @@ func (s *sweep) train(ctx context.Context, j *job, workers int, from State) erro
 		}
 	} else {
 		o.Resume, o.Run, o.Name = true, j.dir, ""
+	}
+	if j.wise != nil {
+		o.Teacher = j.wise.dir
 	}
 	_, err := train.RunWith(ctx, o, tracker{j})
 	return err

@@ -3,7 +3,9 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
 
 	"github.com/chiplm/chiplm/eval"
 	"github.com/chiplm/chiplm/eval/results"
@@ -37,17 +39,22 @@ func (s *sweep) work(ctx context.Context) {
 		memory = math.Inf(1) // not known
 	}
 	for {
+		queue = s.withoutPupils(queue)
 		for len(queue) > 0 && free > 0 && ctx.Err() == nil {
-			j := queue[0]
+			next := slices.IndexFunc(queue, (*job).ready)
+			if next < 0 {
+				break // until a teacher is done
+			}
+			j := queue[next]
 			n := min(share(free, len(queue)), j.plan.MicroBatches)
-			if used+train.Memory(j.cfg, n) > memory {
+			if used+j.memory(n) > memory {
 				n = 1
 			}
-			need := train.Memory(j.cfg, n)
+			need := j.memory(n)
 			if len(running) > 0 && used+need > memory {
 				break // until one of them has given its memory back
 			}
-			queue = queue[1:]
+			queue = slices.Delete(queue, next, next+1)
 			free, used, running[j] = free-n, used+need, n
 			jobContext, cancel := context.WithCancel(ctx)
 			j.set(func() { j.workers, j.move, j.moved = n, cancel, false })
@@ -59,7 +66,7 @@ func (s *sweep) work(ctx context.Context) {
 		if len(running) == 0 {
 			return
 		}
-		if len(queue) == 0 && free > 0 {
+		if free > 0 && !slices.ContainsFunc(queue, (*job).ready) {
 			s.moveOne(running, free)
 		}
 		e := <-finished
@@ -69,6 +76,18 @@ func (s *sweep) work(ctx context.Context) {
 			queue = append([]*job{e.job}, queue...)
 		}
 	}
+}
+
+// withoutPupils takes the runs out of a queue whose teachers have come to no score, as broken.
+func (s *sweep) withoutPupils(queue []*job) []*job {
+	return slices.DeleteFunc(queue, func(j *job) bool {
+		if j.wise == nil || !j.wise.lost() {
+			return false
+		}
+		j.set(func() { j.state, j.err = broken, fmt.Errorf("its teacher %s has come to no end", j.wise.name) })
+		s.show.changed(j)
+		return true
+	})
 }
 
 // moveOne stops the run that has longest to train, if that is worth it, so that it goes on with the idle workers too.

@@ -90,7 +90,7 @@ func (s *sweep) line(j *job) results.Run {
 		panic(err) // it was read from YAML
 	}
 	return results.Run{Sweep: s.study.Name, Arm: j.arm.Name, Order: j.order, Baseline: s.study.Baseline, Seed: j.seed, Folder: j.dir,
-		Program: checkpoints.ProgramVersion(), Config: string(text), ConfigSHA256: j.cfg.Hash(), ArmSHA256: armHash(j.cfg),
+		Program: checkpoints.ProgramVersion(), Config: string(text), ConfigSHA256: j.cfg.Hash(), ArmSHA256: j.arm.hash, Teacher: j.arm.Teacher,
 		CorpusSHA256: corpus.SHA256, Corpus: corpus.Name, HeldOut: s.heldOutOf(),
 		Cost: results.Cost{Parameters: j.cfg.Parameters(), BytesPerToken: j.cfg.Budget().Total.TokenRead}}
 }
