@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 
 	"github.com/chiplm/chiplm/checkpoints"
@@ -57,6 +58,11 @@ func (s *subject) noText() error {
 // openAny is openWith for those who can do without text.
 func openAny(ctx context.Context, name, root string, notes io.Writer, opt export.Options) (*subject, error) {
 	found, err := released.Find(ctx, root, name, notes)
+	if errors.Is(err, fs.ErrNotExist) {
+		if missing := export.Exported(name); missing != nil {
+			return nil, missing
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

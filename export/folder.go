@@ -246,7 +246,7 @@ func manifestAt(dir string) *Manifest {
 // importFolder is where an import goes when the user names no folder. An import of the same file there is replaced, and the
 // note says so; any other export is refused with [ErrOther].
 func importFolder(name, target, fileHash string) (dir, note string, err error) {
-	dir = filepath.Join("exports", name+"-"+target)
+	dir = filepath.Join(exportsFolder, name+"-"+target)
 	switch old := manifestAt(dir); {
 	case old == nil:
 		return dir, "", nil
@@ -260,7 +260,7 @@ func importFolder(name, target, fileHash string) (dir, note string, err error) {
 // or quantisation, may be replaced, and the note says so; one of another run or model is refused with [ErrOther]. from
 // says what is exported: run and hashes, of which the tokenizer's may be unknown.
 func defaultFolder(model, target string, from Manifest) (dir, note string, err error) {
-	dir = filepath.Join("exports", model+"-"+target)
+	dir = filepath.Join(exportsFolder, model+"-"+target)
 	old := manifestAt(dir)
 	if old == nil {
 		return dir, "", nil // nothing of ours: Write takes it from here

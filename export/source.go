@@ -2,8 +2,10 @@ package export
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/checkpoints/released"
@@ -22,6 +24,11 @@ type Source struct {
 // OpenSource opens what a user names: see [released.Find]. Notes on it go to notes, a line each.
 func OpenSource(ctx context.Context, root, name string, notes io.Writer) (*Source, error) {
 	found, err := released.Find(ctx, root, name, notes)
+	if errors.Is(err, fs.ErrNotExist) {
+		if missing := Exported(name); missing != nil {
+			return nil, missing
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package export
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,8 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/checkpoints/released"
+	"github.com/chiplm/chiplm/data/regular"
+	"github.com/chiplm/chiplm/export/targets"
 )
 
 // ErrUnexported is wrapped where an export is wanted and a run or a checkpoint is named.
@@ -29,7 +32,7 @@ func Exported(path string) error {
 		}
 	}
 	if kind == "" {
-		return nil
+		return absentExport(path)
 	}
 	name := path
 	if filepath.Base(path) == checkpoints.ModelFile {
@@ -37,3 +40,24 @@ func Exported(path string) error {
 	}
 	return fmt.Errorf("%s is a %s; %w: chiplm export %s --target esp32s3", path, kind, ErrUnexported, name)
 }
+
+// absentExport is the error for a path that nothing has and that is called as an export would be: NAME-TARGET.
+func absentExport(path string) error {
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	dir := path
+	if filepath.Base(path) == ImageFile {
+		dir = filepath.Dir(path)
+	}
+	base := filepath.Base(dir)
+	for _, target := range targets.Builtin() {
+		if name, ok := strings.CutSuffix(base, "-"+target); ok && name != "" && filepath.Base(filepath.Dir(dir)) == exportsFolder {
+			return regular.Absentf("there is no %s: %w: chiplm export %s --target %s", path, ErrUnexported, name, target)
+		}
+	}
+	return nil
+}
+
+// exportsFolder is where exports are written unless a user says otherwise.
+const exportsFolder = "exports"

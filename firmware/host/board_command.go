@@ -24,7 +24,7 @@ var ErrDiffers = errors.New("the board differs from the host")
 func BoardCommand() *cobra.Command {
 	var opt virtual.Options
 	var without bool
-	var listen string
+	var listen, runs string
 	c := &cobra.Command{
 		Use:   "board",
 		Short: "Ask a board about itself, prove its bits, or start a virtual board",
@@ -37,13 +37,16 @@ this machine's kernels need beyond the chip's, and 8 KB for padding that a chip 
 plan, it gets on top of SRAM ("lent" of board info). It runs until it is interrupted; clients may
 come and go, one at a time.
 
+MODEL is an image, an export folder, or a run, a checkpoint or a released model (chiplm models), of
+which an image is made as chiplm export does.
+
 With --listen, it also takes clients over WebSocket, such as the page of chiplm page, at an address
 of this machine, which is printed after the port: ws://127.0.0.1:7411/. Binary messages are the
 bytes of the line, both ways.`,
 		Example: `  chiplm board info
-  chiplm board --virtual exports/combo-esp32s3/model.clm --link /tmp/board
+  chiplm board --virtual combo --link /tmp/board
   chiplm chat --port /tmp/board "Once upon a time"
-  chiplm board --virtual exports/combo-esp32s3 --listen 127.0.0.1:7411`,
+  chiplm board --virtual exports/my-run-esp32s3 --listen 127.0.0.1:7411`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !cmd.Flags().Changed("virtual") {
@@ -55,7 +58,7 @@ bytes of the line, both ways.`,
 				return cmd.Help()
 			}
 			if opt.Model == "" {
-				return usage.Errorf("--virtual is empty: name an image or an export folder")
+				return usage.Errorf("--virtual is empty: name " + modelHelp)
 			}
 			for flag, bytes := range map[string]int64{"sram": opt.SRAM, "psram": opt.PSRAM} {
 				if bytes < 0 || bytes > virtual.MostMemory {
@@ -71,10 +74,11 @@ bytes of the line, both ways.`,
 			if listen == "" && cmd.Flags().Changed("listen") {
 				return usage.Errorf("--listen is empty: give an address, such as 127.0.0.1:7411, or leave it out")
 			}
-			return runVirtual(cmd.Context(), opt, listen, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runVirtual(cmd.Context(), opt, runs, listen, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
-	c.Flags().StringVar(&opt.Model, "virtual", "", "start a virtual board with this `MODEL`: an image, or an export folder")
+	c.Flags().StringVar(&opt.Model, "virtual", "", "start a virtual board with this `MODEL`: "+modelHelp)
+	addRuns(c, &runs)
 	c.Flags().Int64Var(&opt.SRAM, "sram", 0, "bytes of SRAM for a model (default: usable of the target esp32s3)")
 	c.Flags().Int64Var(&opt.PSRAM, "psram", 0, "bytes of PSRAM, 0 for none (default: usable of the target esp32s3)")
 	c.Flags().BoolVar(&without, "no-psram", false, "a board without PSRAM")
@@ -85,13 +89,16 @@ bytes of the line, both ways.`,
 }
 
 // runVirtual runs a virtual board until ctx ends.
-func runVirtual(ctx context.Context, opt virtual.Options, listen string, out, errs io.Writer) (err error) {
-	im, err := openModel(opt.Model)
+func runVirtual(ctx context.Context, opt virtual.Options, runs, listen string, out, errs io.Writer) (err error) {
+	path, remove, err := chipImage(ctx, runs, opt.Model, errs)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return err
 	}
-	im.Close()
-	opt.Model = imagePath(opt.Model)
+	defer func() { err = errors.Join(err, remove()) }() // after the board, which copies it at every boot
+	opt.Model = path
 	var l net.Listener
 	if listen != "" { // before there is a board: the address may be in use
 		if l, err = loopback.Listen(ctx, listen); err != nil {

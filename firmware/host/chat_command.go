@@ -15,7 +15,7 @@ import (
 
 // ChatCommand is `chiplm chat`.
 func ChatCommand() *cobra.Command {
-	var name, model string
+	var name, model, runs string
 	var ids, remarks, asJSON bool
 	how := line.Sampling{Tokens: 200, Temperature: 0.7, TopK: 40, Seed: 1}
 	c := &cobra.Command{
@@ -69,7 +69,7 @@ text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it e
 			}
 			c := &chat{how: how, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr()}
 			if ids {
-				im, err := openModel(model)
+				im, err := openModel(cmd.Context(), runs, model, c.errs)
 				if err != nil {
 					return err
 				}
@@ -114,7 +114,8 @@ text, on the board and in chiplm sample. Ctrl-C stops an answer; once more, it e
 	usage.AddTopK(f, &how.TopK, how.TopK)
 	f.Uint64Var(&how.Seed, "seed", how.Seed, "the same seed writes the same text")
 	f.BoolVar(&ids, "ids", false, "encode the prompt on this machine; with --model")
-	f.StringVar(&model, "model", "", "image on the board (or an export folder), whose tokenizer --ids uses")
+	f.StringVar(&model, "model", "", "the board's model, whose tokenizer --ids uses: "+modelHelp)
+	addRuns(c, &runs)
 	f.BoolVar(&remarks, "remarks", false, "show what the board prints beside its answers")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c

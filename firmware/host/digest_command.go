@@ -19,11 +19,11 @@ var modes = [line.ModesCount]struct{ name, what string }{
 
 // digests is what the command prints.
 type digests struct {
-	Port   string       `json:"port"`
+	Port   string       `json:"port,omitempty"`
 	Model  string       `json:"model,omitempty"`
 	Tokens int          `json:"tokens"`
 	Host   string       `json:"host,omitempty"`
-	Board  []modeDigest `json:"board"`
+	Board  []modeDigest `json:"board,omitempty"`
 	Equal  *bool        `json:"equal,omitempty"` // nil: there was nothing to compare with
 }
 
@@ -34,38 +34,56 @@ type modeDigest struct {
 }
 
 func digestCommand() *cobra.Command {
-	var name, model, mode string
-	var asJSON bool
-	r := digests{Tokens: 32}
+	var name, model, mode, runs string
+	var asJSON, alone bool
+	r := digests{Tokens: DigestTokens}
 	c := &cobra.Command{
 		Use:   "digest",
 		Short: "Prove that a board computes the host's bits",
 		Long: `Prints a board's digest of a run: tokens from end-of-text on, the likeliest each, and the bits of
-all their logits. It is the same on both cores, on one, and in plain C; with --model, the image
+all their logits. It is the same on both cores, on one, and in plain C; with --model, the model
 that is on the board, it is also compared with that of the engine on this machine. The exit status
-is 1 if any of them differs.`,
+is 1 if any of them differs.
+
+With --no-board, it prints that of the engine on this machine alone: what the page of chiplm page
+calls the reference. It is one of the model's weights, however an image lays them out.`,
 		Example: `  chiplm board digest --model exports/combo-esp32s3/model.clm
-  chiplm board digest --tokens 200 --mode plain`,
+  chiplm board digest --tokens 200 --mode plain
+  chiplm board digest --model combo --no-board`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if r.Tokens < 1 {
 				return usage.Errorf("--tokens %d: 1 or more", r.Tokens)
+			}
+			if alone {
+				for _, flag := range []string{"port", "mode"} {
+					if cmd.Flags().Changed(flag) {
+						return usage.Errorf("--%s is of a board: leave it or --no-board out", flag)
+					}
+				}
+				if model == "" {
+					return usage.Errorf("--no-board prints the digest of a model on this machine: name it with --model")
+				}
 			}
 			which, err := modesOf(mode)
 			if err != nil {
 				return err
 			}
 			if model != "" {
-				im, err := openModel(model)
+				im, err := openModel(cmd.Context(), runs, model, cmd.ErrOrStderr())
 				if err != nil {
 					return err
 				}
 				defer im.Close()
+				r.Tokens = fitted(cmd, r.Tokens, im.Model().ContextLength)
 				d, err := Digest(im, r.Tokens)
 				if err != nil {
 					return fmt.Errorf("%s: %w", model, err)
 				}
 				r.Model, r.Host = model, hex(uint64(d))
+			}
+			if alone {
+				return r.tell(cmd.OutOrStdout(), asJSON)
 			}
 			client, found, err := connect(cmd.Context(), name, false, nil)
 			if err != nil {
@@ -74,6 +92,7 @@ is 1 if any of them differs.`,
 			defer client.Close()
 			m, err := modelOf(cmd.Context(), client)
 			if err == nil && m != nil {
+				r.Tokens = fitted(cmd, r.Tokens, m.Context)
 				err = withinContext(r.Tokens, m.Context)
 			}
 			if err != nil {
@@ -88,23 +107,39 @@ is 1 if any of them differs.`,
 				r.Board = append(r.Board, modeDigest{modes[m].name, hex(d), modes[m].what})
 			}
 			differs := r.compare()
-			if asJSON {
-				err = jsonout.Write(cmd.OutOrStdout(), r)
-			} else {
-				err = r.print(cmd.OutOrStdout())
-			}
-			if err != nil {
+			if err := r.tell(cmd.OutOrStdout(), asJSON); err != nil {
 				return err
 			}
 			return differs
 		},
 	}
 	addPort(c, &name)
-	c.Flags().StringVar(&model, "model", "", "image on the board (or an export folder), to compare with")
-	c.Flags().IntVar(&r.Tokens, "tokens", r.Tokens, "length of the run, at most the context of the model")
+	c.Flags().StringVar(&model, "model", "", "the board's model, to compare with: "+modelHelp)
+	c.Flags().BoolVar(&alone, "no-board", false, "print the digest of --model on this machine, and ask no board")
+	addRuns(c, &runs)
+	c.Flags().IntVar(&r.Tokens, "tokens", r.Tokens, "length of the run, at most the context of the model; without it, no more than that")
 	c.Flags().StringVar(&mode, "mode", "all", "both (cores), one, plain (C), or all three")
 	c.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return c
+}
+
+// DigestTokens are the tokens of a digest by which engines are compared, where the context has so many: those of the page, too.
+const DigestTokens = 64
+
+// fitted is the length of a run that nobody asked for: it ends with the context.
+func fitted(cmd *cobra.Command, tokens, context int) int {
+	if cmd.Flags().Changed("tokens") {
+		return tokens
+	}
+	return min(tokens, context)
+}
+
+// tell prints it all.
+func (r *digests) tell(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return jsonout.Write(w, r)
+	}
+	return r.print(w)
 }
 
 func modesOf(name string) ([]int, error) {

@@ -5,25 +5,103 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
+	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export"
+	"github.com/chiplm/chiplm/export/cost"
+	"github.com/chiplm/chiplm/export/targets"
 	"github.com/chiplm/chiplm/firmware/host/line"
 )
 
 // ErrOtherModel is wrapped when an image is not the one on the board.
 var ErrOtherModel = errors.New("the board has another model")
 
-// openModel opens an image: a file, or that of an export folder.
-func openModel(path string) (*engine.Image, error) {
-	if err := export.Exported(path); err != nil {
+// modelHelp is what a flag may name that takes a model, see [openModel].
+const modelHelp = "an image, an export folder, a run, a checkpoint or a released model"
+
+// addRuns adds the flag --runs.
+func addRuns(c *cobra.Command, into *string) {
+	c.Flags().StringVar(into, "runs", checkpoints.DefaultRoot, "folder of the runs")
+}
+
+// openModel opens what a user names: an image, that of an export folder, or of a model of which one can be made.
+func openModel(ctx context.Context, runs, name string, notes io.Writer) (*engine.Image, error) {
+	if path, ok := imageFile(name); ok {
+		return engine.OpenImage(path)
+	}
+	from, err := export.OpenSource(ctx, runs, name, notes)
+	if err != nil {
 		return nil, err
 	}
-	return engine.OpenImage(imagePath(path))
+	if from.Released != nil {
+		return engine.NewImage(from.Released.Image)
+	}
+	b, err := from.Build(ctx, export.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return engine.NewImage(b.Bytes)
+}
+
+// chipImage is the path of an image for the chip, of what a user names as for [openModel]. What is made is in a folder of its own
+// until remove is called.
+func chipImage(ctx context.Context, runs, name string, notes io.Writer) (path string, remove func() error, err error) {
+	if path, ok := imageFile(name); ok {
+		im, err := engine.OpenImage(path)
+		if err != nil {
+			return "", nil, err
+		}
+		return path, func() error { return nil }, im.Close()
+	}
+	from, err := export.OpenSource(ctx, runs, name, notes)
+	if err != nil {
+		return "", nil, err
+	}
+	target, err := targets.Load(virtualTarget)
+	if err != nil {
+		return "", nil, err
+	}
+	fmt.Fprintf(notes, "making the image of %s for the chip, as chiplm export does, which takes some seconds\n", from.Name)
+	b, err := from.Build(ctx, cost.Options(target))
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", name, err)
+	}
+	for _, n := range b.Notes {
+		fmt.Fprintf(notes, "note: %s: %s\n", from.Name, n)
+	}
+	dir, err := os.MkdirTemp("", "chiplm-board-*")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() error { return os.RemoveAll(dir) }
+	path = filepath.Join(dir, export.ImageFile)
+	if err := regular.WriteFile(path, b.Bytes); err != nil {
+		return "", nil, errors.Join(err, remove())
+	}
+	return path, remove, nil
+}
+
+// virtualTarget is the chip that a virtual board stands for.
+const virtualTarget = "esp32s3"
+
+// imageFile is the image itself where a name is that of one, or of an export's folder; false where it is of a model, or of nothing.
+func imageFile(name string) (string, bool) {
+	if released.IsFolder(name) {
+		return "", false
+	}
+	path := export.ImageAt(name)
+	info, err := os.Stat(path)
+	return path, err == nil && !info.IsDir() && checkpoints.Kind(path) == ""
 }
 
 // boardModel is what a board says of its model.
@@ -106,12 +184,4 @@ func Digest(im *engine.Image, n int) (engine.Digest, error) {
 		}
 	}
 	return d, nil
-}
-
-// imagePath is the path of the image itself.
-func imagePath(path string) string {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return filepath.Join(path, export.ImageFile)
-	}
-	return path
 }

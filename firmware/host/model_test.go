@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,13 +14,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
 func hashOf(t *testing.T, path string) string {
 	t.Helper()
-	im, err := openModel(path)
+	im, err := openModel(t.Context(), "", path, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,10 +84,78 @@ func TestTokensAreChecked(t *testing.T) {
 	}
 }
 
-// A run and a checkpoint are told from an image that is missing or damaged.
+// Whatever names a model gives the digest of its weights: image, export, run, checkpoint, release. No board is asked.
+func TestDigestWithoutBoard(t *testing.T) {
+	ctx := released.With(t.Context(), released.New(os.DirFS(filepath.Dir(tinymodel.Release(t)))))
+	trained := tinymodel.Run(t)
+	exported := tinymodel.Export(t, "esp32s3", nil)
+	var want string
+	for i, model := range []string{tinymodel.Image(t), exported, filepath.Join(exported, export.ImageFile), trained, "tiny", "released/tiny"} {
+		out, errs, err := run(t, ctx, nil, BoardCommand(), "digest", "--model", model, "--no-board")
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", model, err, errs)
+		}
+		if i == 0 {
+			want = out
+		}
+		if out != want || !strings.HasPrefix(out, "digest of 32 tokens") || !strings.Contains(out, "0x") { // the context
+			t.Errorf("%s: %s\nwant %s", model, out, want)
+		}
+	}
+	for _, args := range [][]string{{}, {"--model", trained, "--port", "x"}, {"--model", trained, "--mode", "one"}, {"--model", trained, "--tokens", "64"}} {
+		_, _, err := run(t, ctx, nil, BoardCommand(), append([]string{"digest", "--no-board"}, args...)...)
+		var coded interface{ ExitCode() int }
+		if !errors.As(err, &coded) || coded.ExitCode() != 2 {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+// An image for a board is made of whatever names a model, and it goes when the board does.
+func TestImageOfAnyModel(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx := released.With(t.Context(), released.New(os.DirFS(filepath.Dir(tinymodel.Release(t)))))
+	image, trained := tinymodel.Image(t), tinymodel.Run(t)
+	for name, made := range map[string]bool{image: false, trained: true, "tiny": true} {
+		path, remove, err := chipImage(ctx, "", name, io.Discard)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if hashOf(t, path) == "" || (path != name) != made {
+			t.Errorf("%s: %s", name, path)
+		}
+		if made {
+			board(t, path)
+		}
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+		if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
+			t.Errorf("%s leaves %v", name, left)
+		}
+	}
+}
+
+// What is not there, and what has no image, is told with the command that makes it.
+func TestWhatIsNotThere(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for path, want := range map[string]string{
+		"exports/combo-esp32s3":            "chiplm export combo --target esp32s3",
+		"exports/my-run-esp32s3/model.clm": "chiplm export my-run --target esp32s3",
+		"../exports/combo-esp32s3":         "chiplm export combo --target esp32s3",
+		"nosuch":                           "there is no such path",
+	} {
+		for _, args := range [][]string{{"--virtual", path}, {"digest", "--model", path, "--no-board"}} {
+			if _, _, err := run(t, t.Context(), nil, BoardCommand(), args...); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%v: %v, want %s", args, err, want)
+			}
+		}
+	}
+}
+
+// A run and a checkpoint are no images, which a program that flashes needs.
 func TestWhatIsNotExported(t *testing.T) {
-	root := t.TempDir()
-	t.Chdir(root)
+	t.Chdir(t.TempDir())
 	step := filepath.Join(checkpoints.DefaultRoot, "combo", "step-00000200")
 	weights := filepath.Join(step, checkpoints.ModelFile)
 	if err := os.MkdirAll(step, 0o700); err != nil {
@@ -97,19 +168,14 @@ func TestWhatIsNotExported(t *testing.T) {
 		step: "is a checkpoint; export it first: chiplm export " + step + " --target esp32s3", weights: "chiplm export " + step,
 		filepath.Dir(step): "is a run; export it first", "combo": "combo is a run; export it first: chiplm export combo",
 	} {
-		for _, args := range [][]string{{"--virtual", path}, {"digest", "--model", path, "--port", "none"}} {
-			if _, _, err := run(t, context.Background(), nil, BoardCommand(), args...); !errors.Is(err, export.ErrUnexported) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%v: %v, want %s", args, err, want)
-			}
-		}
-		if _, _, err := run(t, context.Background(), nil, ChatCommand(), "--ids", "--model", path, "x"); !errors.Is(err, export.ErrUnexported) {
-			t.Errorf("chat: %s: %v", path, err)
+		if err := export.Exported(path); !errors.Is(err, export.ErrUnexported) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", path, err, want)
 		}
 	}
 	if err := os.WriteFile(filepath.Join(step, export.ImageFile), []byte("x"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{"", "none", root, "step-00000200", step, filepath.Join(step, export.ImageFile)} {
+	for _, path := range []string{"", "none", ".", "step-00000200", step, filepath.Join(step, export.ImageFile)} {
 		if err := export.Exported(path); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}

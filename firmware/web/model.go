@@ -24,9 +24,6 @@ import (
 // targetName is the chip that the page puts models on.
 const targetName = "esp32s3"
 
-// digestTokens are the tokens of the digest by which engines are compared, where the context has so many.
-const digestTokens = 64
-
 // mostImage is the largest image that is served, in bytes.
 const mostImage = 1 << 30
 
@@ -151,7 +148,7 @@ func (m *model) check(known *facts) error {
 	}
 	defer im.Close()
 	sizes := im.Model()
-	m.digest.N = min(digestTokens, sizes.ContextLength)
+	m.digest.N = min(host.DigestTokens, sizes.ContextLength)
 	d, err := host.Digest(im, m.digest.N)
 	if err != nil {
 		return err
