@@ -202,6 +202,12 @@ func (r *Report) warn(runs []results.Run) {
 		return fmt.Sprintf("%s %.8s", x.Corpus, x.CorpusSHA256)
 	})
 	mixed("training tokens", "more training is no better variant", func(x results.Run) string { return digits.Comma(x.Training.Tokens) })
+	mixed("teachers", "what a teacher was trained with is on top", func(x results.Run) string {
+		if x.Teacher == "" {
+			return "none"
+		}
+		return x.Teacher
+	})
 	mixed("ways of scoring", "graph scores float weights that no chip runs", func(x results.Run) string { return x.Quality.ScoredBy })
 	mixed("chips of the predicted speeds", "speeds of different chips do not compare", func(x results.Run) string { return x.Cost.Target })
 	tokenizers := map[string]bool{}

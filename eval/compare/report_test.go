@@ -169,6 +169,7 @@ func TestWhatIsNoted(t *testing.T) {
 	for part, change := range map[string]func(*results.Run){
 		"programs differ between runs: chiplm 0.1 (7), chiplm 0.2 (1)":   func(r *results.Run) { r.Program = "chiplm 0.2" },
 		"training texts differ between runs":                             func(r *results.Run) { r.CorpusSHA256 = "other" },
+		"teachers differ between runs: float (1), none (7); what":        func(r *results.Run) { r.Teacher = "float" },
 		"training tokens differ between runs: 1,000,000 (7), 4,000,000 ": func(r *results.Run) { r.Training.Tokens = 4e6 },
 		"ways of scoring differ":                                         func(r *results.Run) { r.Quality.ScoredBy = "graph" },
 		"chips of the predicted speeds differ":                           func(r *results.Run) { r.Cost.Target = "esp32p4" },
