@@ -91,15 +91,63 @@ export function refusalOf(line) {
     return m === null ? null : { code: m[1], message: m[2] };
 }
 
-/**
- * A JSON object.
- * @param {string} line
- * @returns {object | null}
- */
-export function objectOf(line) {
+function parsed(line) {
     try {
-        return JSON.parse(line);
+        return line.startsWith('{') ? JSON.parse(line) : null;
     } catch {
         return null;
     }
+}
+
+const isText = (value) => typeof value === 'string';
+const isNumber = (value) => typeof value === 'number';
+const isSize = (value) => Number.isSafeInteger(value) && value > 0;
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Whether those fields of an object that are there are of a kind. */
+const all = (object, kind, ...names) => names.every((name) => object[name] === undefined || kind(object[name]));
+
+function isModel(model) {
+    return isObject(model) && isText(model.model_sha256) && isSize(model.vocab_size) && isSize(model.context_length)
+        && all(model, isText, 'tokenizer_sha256', 'image_crc32') && all(model, isNumber, 'image_bytes');
+}
+
+function isMemory(memory) {
+    return isObject(memory) && isText(memory.name) && ['total', 'free', 'buffers', 'weights'].every((name) => isNumber(memory[name]));
+}
+
+/**
+ * What a board says of itself. A newer one may say more.
+ * @param {string} line
+ * @returns {{error: {code: string, message: string} | null, model: object | null, memories: object[]} | null} with all else it says
+ */
+export function infoOf(line) {
+    const board = parsed(line);
+    if (board === null) {
+        return null;
+    }
+    const { error = null, model = null, memories = [] } = board;
+    const fits = (error === null ? model !== null : isObject(error) && /^[a-z0-9-]{1,40}$/.test(error.code) && isText(error.message))
+        && (model === null || isModel(model)) && Array.isArray(memories) && memories.every(isMemory)
+        && all(board, isText, 'firmware', 'target', 'chip', 'psram_mode') && all(board, isNumber, 'cores', 'clock_mhz', 'psram_mhz', 'psram_bytes');
+    return fits ? { ...board, error, model, memories } : null;
+}
+
+/**
+ * Where the time of a token went.
+ * @param {string} line
+ * @returns {{name: string, us: number}[] | null}
+ */
+export function profileOf(line) {
+    const operations = parsed(line)?.profile;
+    const fits = Array.isArray(operations) && operations.every((one) => isObject(one) && isText(one.operation) && isNumber(one.us));
+    return fits ? operations.map(({ operation, us }) => ({ name: operation, us })) : null;
+}
+
+/**
+ * Whether a line can only be the protocol's.
+ * @param {string} line
+ */
+export function isOurs(line) {
+    return [promptOf, tokenOf, endOf, refusalOf].some((read) => read(line) !== null) || /^D \d{1,9} \d 0x[0-9a-f]{16}$/.test(line);
 }

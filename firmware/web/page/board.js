@@ -3,7 +3,7 @@
  * that of Engine (engine.js), so that the views need not know which of the two writes.
  */
 import { refused } from './advice.js';
-import { digestOf, endOf, isStart, kindOf, objectOf, promptOf, refusalOf, tokenOf } from './answers.js';
+import { digestOf, endOf, infoOf, isOurs, isStart, kindOf, profileOf, promptOf, refusalOf, tokenOf } from './answers.js';
 import { bytesOf, escape } from './escapes.js';
 import { Lines } from './lines.js';
 import { Trouble } from './trouble.js';
@@ -12,8 +12,15 @@ const VERSION = 1;
 const MOST_LINE = 4096; // bytes of a request without its end
 const BEAT = 1000; // ms between two attempts to greet
 const QUIET = 25; // ms without a line, after which a board has answered everything that was asked before
-const STOPPING = 10000; // ms within which a board stops: it looks between two tokens, and between blocks of a prompt
 const TAKING = 5000; // ms that a port may take for a request: it holds a whole one
+
+/** What take of #request gives for a line that counts for nothing: it was cut on its way. */
+const CUT = Symbol('cut');
+
+/** @param {number} ms */
+function seconds(ms) {
+    return `${Math.round(ms / 1000)} seconds`;
+}
 
 /** @param {string} line @param {string} want */
 function answerTrouble(line, want) {
@@ -28,6 +35,7 @@ export class Board {
     #lines;
     #patience;
     #greeting;
+    #stopping;
     #onRemark;
     #synced = false; // the next line that arrives belongs to the next request
     #closed = false;
@@ -38,15 +46,17 @@ export class Board {
      * Nothing is sent yet. The board owns the stream, and closes it.
      * @param {import('./lines.js').ByteStream} stream
      * @param {object} [options]
-     * @param {number} [options.patience] ms that a board may be silent within an answer
+     * @param {number} [options.patience] ms between two lines of an answer; what else the board says meanwhile is none
      * @param {number} [options.greeting] ms to wait for the first answer in all: a board that starts checks its model first
+     * @param {number} [options.stopping] ms within which a board stops: it looks between two tokens, and between blocks of a prompt
      * @param {(line: string) => void} [options.onRemark] is told of every line that is no answer, while one is awaited
      */
-    constructor(stream, { patience = 30000, greeting = 15000, onRemark } = {}) {
+    constructor(stream, { patience = 30000, greeting = 15000, stopping = 10000, onRemark } = {}) {
         this.#stream = stream;
         this.#lines = new Lines(stream);
         this.#patience = patience;
         this.#greeting = greeting;
+        this.#stopping = stopping;
         this.#onRemark = onRemark;
         /** What the board and its model are; null before [open]. */
         this.info = null;
@@ -57,18 +67,25 @@ export class Board {
     /**
      * Greets a board, and asks what it is.
      * @param {import('./lines.js').ByteStream} stream
-     * @param {object} [options] as those of the constructor, and signal, which ends the attempt
+     * @param {object} [options] as those of the constructor, and signal, which ends the attempt at once, wherever it is
      * @returns {Promise<Board>}
      */
-    static async open(stream, options = {}) {
+    static async open(stream, { signal, ...options } = {}) {
         const board = new Board(stream, options);
+        const giveUp = () => board.close(); // which fails what is awaited
+        signal?.addEventListener('abort', giveUp);
         try {
-            await board.#exclusive(() => board.#hello(options.signal));
+            signal?.throwIfAborted();
+            await board.#exclusive(() => board.#hello());
             await board.refresh();
+            signal?.throwIfAborted();
             return board;
         } catch (error) {
             await board.close();
+            signal?.throwIfAborted();
             throw error;
+        } finally {
+            signal?.removeEventListener('abort', giveUp);
         }
     }
 
@@ -84,14 +101,14 @@ export class Board {
 
     /** Asks again what the board and its model are. */
     async refresh() {
-        const raw = await this.#object('I');
-        const model = raw.model ?? {};
-        this.trouble = raw.error ? refused(raw.error) : null;
+        const board = await this.#object('I', infoOf);
+        const { error, model } = board;
+        this.trouble = error === null ? null : refused(error);
         this.info = {
             ...model,
-            sha256: model.model_sha256,
-            golden: raw.error ? (raw.error.code === 'golden' ? false : null) : true,
-            board: raw,
+            sha256: model?.model_sha256,
+            golden: error === null ? true : error.code === 'golden' ? false : null,
+            board,
         };
         return this.info;
     }
@@ -116,6 +133,7 @@ export class Board {
         const line = ids === undefined
             ? `S ${fields} ${escape(new TextEncoder().encode(text))}`
             : `G ${fields} 1 ${ids.length} ${Array.from(ids).join(' ')}`;
+        let read = false; // the prompt was
         let taken = 0;
         return this.#exclusive(async () => {
             if (this.#profiling !== profile) {
@@ -128,18 +146,23 @@ export class Board {
                 switch (kindOf(answer)) {
                 case 'P': {
                     const ms = promptOf(answer);
-                    if (ms === null || taken > 0) {
-                        throw answerTrouble(answer, 'the time of the prompt');
+                    if (ms === null || read || taken > 0) {
+                        throw answerTrouble(answer, ms === null ? 'the time of the prompt' : 'a token, or the end');
                     }
+                    read = true;
                     onPrompt?.(ms);
                     return undefined;
                 }
                 case 'T': {
                     const token = tokenOf(answer); // null: a line that was cut; the end tells how many there were
-                    if (token !== null) {
-                        taken++;
-                        onToken?.(token);
+                    if (token === null) {
+                        return CUT;
                     }
+                    if (taken === tokens) {
+                        throw answerTrouble(answer, `the end of ${tokens} tokens`);
+                    }
+                    taken++;
+                    onToken?.(token);
                     return undefined;
                 }
                 case 'E': {
@@ -190,8 +213,7 @@ export class Board {
      */
     async profile() {
         try {
-            const { profile } = await this.#object('Q');
-            return profile.map(({ operation, us }) => ({ name: operation, us }));
+            return await this.#object('Q', profileOf);
         } catch (error) {
             if (error instanceof Trouble && error.code === 'board-profile') {
                 return null;
@@ -247,17 +269,17 @@ export class Board {
     }
 
     /** Stops what the board may still be doing, and finds the start of a conversation. */
-    async #hello(signal) {
+    async #hello() {
         this.#synced = false;
         this.#profiling = null;
         const before = this.#lines.bytes;
+        const heard = { ours: false };
         const end = performance.now() + this.#greeting;
         this.#lines.listen(true);
         try {
             while (performance.now() < end) {
-                signal?.throwIfAborted();
                 await this.#send('\nX\nV'); // the first line end ends a line that somebody else began
-                if (await this.#greeted(Math.min(BEAT, end - performance.now()), signal)) {
+                if (await this.#greeted(Math.min(BEAT, end - performance.now()), heard)) {
                     await this.#settle(end);
                     this.#synced = true;
                     return;
@@ -266,27 +288,31 @@ export class Board {
         } finally {
             this.#lines.listen(false);
         }
-        signal?.throwIfAborted();
-        throw this.#silence(this.#lines.bytes > before);
+        throw this.#silence(this.#lines.bytes > before, heard.ours);
     }
 
-    #silence(talks) {
-        const seconds = Math.round(this.#greeting / 1000);
+    #silence(talks, ours) {
+        const time = seconds(this.#greeting);
+        if (ours) {
+            return new Trouble('occupied', `The board at ${this.name} is busy: for ${time} it has answered what another program `
+                + 'asked, or asks.',
+            'Wait until it is through, or restart it (RESET on a board); end the other program; then connect.');
+        }
         if (talks) {
-            return new Trouble('noise', `Something talks at ${this.name}, but for ${seconds} seconds nothing of it was `
+            return new Trouble('noise', `Something talks at ${this.name}, but for ${time} nothing of it was `
                 + 'chiplm’s protocol.',
             'Choose the port of the board; if this is it, flash the firmware. A board that shows “waiting for download” '
                 + 'is in its boot loader: press RESET.');
         }
-        return new Trouble('silent', `Nothing answers at ${this.name} within ${seconds} seconds.`,
+        return new Trouble('silent', `Nothing answers at ${this.name} within ${time}.`,
             'Is it the port named USB on the board, and is chiplm’s firmware on it? Flash it; or press RESET on a board '
                 + 'that hangs or waits in its boot loader.');
     }
 
-    async #greeted(patience, signal) {
+    async #greeted(patience, heard) {
         const end = performance.now() + patience;
         for (;;) {
-            const line = await this.#lines.next(end - performance.now(), signal);
+            const line = await this.#lines.next(end - performance.now());
             if (line === null) {
                 return false;
             }
@@ -300,6 +326,10 @@ export class Board {
             }
             if (kindOf(line) === '') {
                 this.#remark(line);
+            }
+            heard.ours ||= isOurs(line);
+            if (performance.now() > end) { // it talks without a pause
+                return false;
             }
         }
     }
@@ -318,8 +348,9 @@ export class Board {
     }
 
     /**
-     * Sends a request, and hands each line of its answer to take until that gives something. Remarks are passed over. A
-     * signal that aborts stops the board once; its answer goes on to its end.
+     * Sends a request, and hands each line of its answer to take until that gives something other than CUT. Remarks are
+     * passed over; they say nothing of when the answer comes, so they give it no more time. A signal that aborts stops the
+     * board once; its answer goes on to its end.
      */
     async #request(line, { signal, patience = this.#patience }, take) {
         if (this.#closed) {
@@ -349,48 +380,57 @@ export class Board {
 
     async #answer(line, signal, patience, take) {
         let stopping = false;
+        let end = performance.now() + patience;
         for (;;) {
             if (signal?.aborted && !stopping) {
                 stopping = true;
                 await this.#send('X');
+                end = performance.now() + this.#stopping;
             }
-            const answer = await this.#lines.next(stopping ? STOPPING : patience, stopping ? undefined : signal);
-            if (answer === null) {
-                if (signal?.aborted && !stopping) {
-                    continue;
-                }
-                const seconds = Math.round((stopping ? STOPPING : patience) / 1000);
-                throw new Trouble('silent', `The board has said nothing to “${line.slice(0, 40)}” for ${seconds} seconds.`,
-                    'Press RESET on the board, then connect again.');
-            }
-            switch (kindOf(answer)) {
-            case '':
-                this.#remark(answer);
-                if (isStart(answer)) {
-                    throw new Trouble('restarted', 'The board restarted in the middle of an answer.',
-                        'Try again. If it happens once more, use another cable or USB port, since power fails first; '
-                        + 'what the board printed is in its log.');
-                }
+            const answer = await this.#lines.next(end - performance.now(), stopping ? undefined : signal);
+            if (answer === null && signal?.aborted && !stopping) {
                 continue;
-            case 'V':
-                continue; // to a greeting, late
-            case '!': {
-                const refusal = refusalOf(answer);
-                throw refusal === null ? answerTrouble(answer, 'an error’s code and message') : refused(refusal);
             }
-            default: {
-                const result = take(answer);
-                if (result !== undefined) {
-                    return result;
-                }
+            const result = answer === null ? CUT : this.#taken(answer, take);
+            if (result !== undefined && result !== CUT) {
+                return result;
             }
+            if (result === undefined && !stopping) {
+                end = performance.now() + patience;
+            } else if (answer === null || performance.now() > end) {
+                const asked = `“${line.slice(0, 40)}”`;
+                throw new Trouble('silent', stopping ? `The board has not stopped ${asked} within ${seconds(this.#stopping)}.`
+                    : `The board has not answered ${asked} for ${seconds(patience)}.`, 'Press RESET on the board, then connect again.');
             }
         }
     }
 
-    async #object(request) {
+    /** What take makes of a line; CUT for one that is no part of an answer. */
+    #taken(answer, take) {
+        switch (kindOf(answer)) {
+        case '':
+            this.#remark(answer);
+            if (isStart(answer)) {
+                throw new Trouble('restarted', 'The board restarted in the middle of an answer.',
+                    'Try again. If it happens once more, use another cable or USB port, since power fails first; '
+                    + 'what the board printed is in its log.');
+            }
+            return CUT;
+        case 'V':
+            return CUT; // to a greeting, late
+        case '!': {
+            const refusal = refusalOf(answer);
+            throw refusal === null ? answerTrouble(answer, 'an error’s code and message') : refused(refusal);
+        }
+        default:
+            return take(answer);
+        }
+    }
+
+    /** Sends a request that one line answers, and reads that. */
+    async #object(request, read) {
         return this.#exclusive(() => this.#request(request, {}, (answer) => {
-            const object = kindOf(answer) === '{' ? objectOf(answer) : null;
+            const object = read(answer);
             if (object === null) {
                 throw answerTrouble(answer, `the answer to ${request}`);
             }

@@ -39,7 +39,8 @@ function watchLine(way, { log, connect, disconnect }) {
     way.addEventListener('change', () => {
         byId(connect).hidden = way.source !== null;
         byId(connect).disabled = way.busy || (way.missing ?? null) !== null;
-        byId(disconnect).hidden = way.source === null;
+        byId(disconnect).hidden = way.source === null && way.connecting === null;
+        byId(disconnect).textContent = way.connecting === null ? 'Disconnect' : 'Cancel';
     });
 }
 

@@ -1,7 +1,8 @@
 /* What the server of the page gives: models, firmware, and whether a virtual board runs beside it. */
 import { Trouble } from './trouble.js';
 
-const NO_SERVER = 'Is chiplm page still running? Start it again, and load the page anew.';
+/** What to do about a file that the server does not give. */
+export const NO_SERVER = 'Is chiplm page still running? Start it again, and load the page anew.';
 
 /** @param {string} name of a file of the server */
 async function json(name) {

@@ -2,6 +2,7 @@
 import { Board } from './board.js';
 import { flash } from './flash.js';
 import { imageCrc } from './loads.js';
+import { NO_SERVER } from './models.js';
 import { choosePort, isBridge, openPort, serialStream, webSerial } from './serial.js';
 import { Trouble, troubleOf } from './trouble.js';
 import { LineWay } from './way.js';
@@ -48,13 +49,13 @@ export class BoardWay extends LineWay {
         try {
             const serial = webSerial();
             const port = await this.#choose(serial, { any, again });
-            await this.disconnect();
-            this.set({ busy: true, caption: 'connecting' });
-            this.#port = port;
-            await openPort(port);
-            await this.#talk(port);
+            await this.connectBy(async (talk) => {
+                this.#port = port;
+                await openPort(port);
+                return this.#open(port, talk);
+            });
         } catch (error) {
-            this.release({ caption: 'no board', trouble: troubleOf(error) });
+            this.connecting === null ? this.release({ caption: 'no board', trouble: troubleOf(error) }) : this.set({ trouble: troubleOf(error) });
         }
     }
 
@@ -71,9 +72,9 @@ export class BoardWay extends LineWay {
         return choosePort(serial, { any });
     }
 
-    async #talk(port) {
+    async #open(port, talk) {
         try {
-            this.adoptBoard(await Board.open(serialStream(port), this.talk));
+            return await Board.open(serialStream(port), talk);
         } catch (error) {
             if (isBridge(port) && ['silent', 'noise'].includes(error?.code)) {
                 throw new Trouble('bridge', 'This port belongs to a chip beside the ESP32-S3, on which the firmware does not talk.',
@@ -93,21 +94,23 @@ export class BoardWay extends LineWay {
      */
     async flash({ load, modelOnly, tell }) {
         const stop = new AbortController();
+        let written = false;
         try {
             const port = await this.#choose(webSerial(), {});
             await this.disconnect();
             this.set({ busy: true, caption: 'flashing', trouble: null, flashing: stop });
             tell.onStep('load');
-            const [goods, esptool] = await unlessStopped(Promise.all([load(), import('./vendor/esptool.js')]), stop.signal);
+            const [goods, esptool] = await unlessStopped(Promise.all([load(), this.loader()]), stop.signal);
             this.#port = port;
             await flash({
                 esptool, port, load: goods, modelOnly, signal: stop.signal, ...tell,
                 onWriting: () => this.storage.setItem(MARK, goods.title), onLog: (line) => this.hear(line),
             });
+            written = true;
             this.storage.removeItem(MARK);
             tell.onStep('connect-again');
-            await this.#reopen(port);
-            await this.#talk(this.#port);
+            await this.#reopen(port, stop.signal);
+            this.adoptBoard(await this.#open(this.#port, this.talk(stop.signal)));
             this.#compare(goods);
             return true;
         } catch (error) {
@@ -115,8 +118,9 @@ export class BoardWay extends LineWay {
             const stopped = error?.name === 'AbortError';
             this.release({
                 caption: 'no board',
-                trouble: stopped ? new Trouble('flash-stopped', 'Stopped before anything was written.', 'The board is as it was.', error)
-                    : troubleOf(error),
+                trouble: !stopped ? troubleOf(error)
+                    : written ? new Trouble('flash-stopped', 'All was written and compared. The page did not wait for the board.', 'Connect to it.', error)
+                        : new Trouble('flash-stopped', 'Stopped before anything was written.', 'The board is as it was.', error),
             });
             return false;
         } finally {
@@ -124,15 +128,26 @@ export class BoardWay extends LineWay {
         }
     }
 
+    /** The program that speaks to the boot loader. */
+    async loader() {
+        try {
+            return await import('./vendor/esptool.js');
+        } catch (error) {
+            throw new Trouble('fetch', 'The page could not read vendor/esptool.js where it came from.', NO_SERVER, error);
+        }
+    }
+
     /** Opens the port of a board that was reset: it may be gone for a moment, and come back as another. */
-    async #reopen(port) {
+    async #reopen(port, signal) {
         const serial = webSerial();
         for (const end = performance.now() + AGAIN; ;) {
             try {
+                signal.throwIfAborted();
                 await openPort(port);
                 this.#port = port;
                 return;
             } catch (error) {
+                signal.throwIfAborted();
                 if (performance.now() > end) {
                     throw new Trouble('not-back', 'All was written and compared, but the board did not come back to its port.',
                         'Press RESET on it, or pull its cable and plug it in again; then connect.', error);

@@ -21,14 +21,9 @@ export class VirtualWay extends LineWay {
 
     /** @param {string} typed an address */
     async connect(typed) {
-        await this.disconnect();
-        this.set({ busy: true, caption: 'connecting' });
-        try {
+        await this.connectBy(async (talk) => {
             ownMachine();
-            const stream = await connectSocket(socketAddress(typed));
-            this.adoptBoard(await Board.open(stream, this.talk));
-        } catch (error) {
-            this.release({ caption: 'no board', trouble: troubleOf(error) });
-        }
+            return Board.open(await connectSocket(socketAddress(typed), talk), talk);
+        });
     }
 }

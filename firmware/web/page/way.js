@@ -92,7 +92,7 @@ export class Way extends EventTarget {
             const value = await source.digest(n, 0, { signal: proving.signal });
             proof = this.#compared(n, value);
         } catch (error) {
-            if (isStop(error)) {
+            if (isStop(error) || proving.signal.aborted) { // what comes next tells what is wrong
                 return;
             }
             proof = { state: 'failed', n };
@@ -132,6 +132,10 @@ export class LineWay extends Way {
     /** What the board said besides its answers, the oldest first. @type {string[]} */
     said = [];
 
+    /** Gives up the connecting that runs; null while none does. @type {AbortController | null} */
+    connecting = null;
+    #attempt = Promise.resolve(); // until the connecting that ran last is over
+
     /** Notes a line, and tells "log". @param {string} line */
     hear(line) {
         this.said.push(line);
@@ -141,9 +145,31 @@ export class LineWay extends Way {
         this.dispatchEvent(new Event('log'));
     }
 
-    /** Options for Board.open. */
-    get talk() {
-        return { onRemark: (line) => this.hear(line) };
+    /**
+     * Connects, after what there was is over. A disconnect meanwhile gives it up.
+     * @param {(options: object) => Promise<import('./board.js').Board>} open is given the options of Board.open
+     */
+    async connectBy(open) {
+        await this.disconnect();
+        const connecting = new AbortController();
+        this.set({ busy: true, caption: 'connecting', connecting });
+        this.#attempt = this.#connect(open, connecting);
+        await this.#attempt;
+    }
+
+    async #connect(open, connecting) {
+        try {
+            const board = await open(this.talk(connecting.signal));
+            this.connecting = null;
+            this.adoptBoard(board);
+        } catch (error) {
+            this.release({ caption: 'no board', connecting: null, trouble: isStop(error) ? null : troubleOf(error) });
+        }
+    }
+
+    /** Options for Board.open. @param {AbortSignal} signal */
+    talk(signal) {
+        return { signal, onRemark: (line) => this.hear(line) };
     }
 
     /** @param {import('./board.js').Board} board */
@@ -160,7 +186,9 @@ export class LineWay extends Way {
     /** Ends the conversation. */
     async disconnect() {
         const { source } = this;
+        this.connecting?.abort();
         this.release({ caption: 'no board', trouble: null });
         await source?.close();
+        await this.#attempt; // its port is closed then
     }
 }

@@ -23,7 +23,7 @@ async function open(answer = () => {}, options = {}, script = {}) {
     return { wire, board: await Board.open(wire.stream, { patience: 2000, greeting: 1500, ...options }) };
 }
 
-const request = { text: 'x', tokens: 3, temperature: 0.7, topK: 40, seed: '18446744073709551615' };
+const request = { text: 'x', tokens: 4, temperature: 0.7, topK: 40, seed: '18446744073709551615' };
 const text = (tokens) => String.fromCharCode(...tokens.flatMap(({ bytes }) => [...bytes]));
 
 test('a text is asked for and arrives, every byte of it', async () => {
@@ -39,7 +39,7 @@ test('a text is asked for and arrives, every byte of it', async () => {
     });
     assert.deepEqual(end, { count: 4, ms: 5.67, why: 'end', lost: 0 });
     assert.equal(prompt, 1.5);
-    assert.equal(wire.lines.at(-1), 'S 3 700 40 18446744073709551615  tab\\x09, line\\n, \u00c3\u00a9 \\\\ \\x7f ');
+    assert.equal(wire.lines.at(-1), 'S 4 700 40 18446744073709551615  tab\\x09, line\\n, \u00c3\u00a9 \\\\ \\x7f ');
     assert.equal(text(tokens), ' a \n\\\u00c3\u00a9');
     assert.deepEqual(tokens.map(({ id, us }) => [id, us]), [[1, 0], [2, 5], [3, 7], [4, 5]]);
 });
@@ -148,6 +148,8 @@ for (const [name, answer, code] of [
     ['a time that is none', 'P soon\n', 'answer'],
     ['an end that is none', 'P 1\nE 1 9.00 because\n', 'answer'],
     ['more tokens than the end counts', 'P 1\nT 5 9 a\nT 6 9 b\nE 1 9.00 length\n', 'answer'],
+    ['more tokens than were asked for', `P 1\n${'T 5 9 a\n'.repeat(5)}E 5 9.00 length\n`, 'answer'],
+    ['two times of one prompt', 'P 1\nP 1\nE 0 0.00 end\n', 'answer'],
     ['an answer of another request', 'D 4 0 0x0123456789abcdef\n', 'answer'],
     ['a restart', 'P 1\nT 5 9 a\nESP-ROM:esp32s3\n# ready\n', 'restarted'],
     ['a start that fails', 'P 1\n# not ready: psram no PSRAM answers\n', 'restarted'],
@@ -183,6 +185,42 @@ test('a board that falls silent is told after its time', async () => {
     await assert.rejects(board.generate(request), { code: 'silent' });
 });
 
+/** Says something that is no part of an answer, again and again, until the test is over. */
+function chatter(t, say, line) {
+    const timer = setInterval(() => say(line), 5);
+    t.after(() => clearInterval(timer));
+}
+
+for (const [name, line] of [['remarks', 'E (1234) psram: something\n'], ['late greetings', 'V 1\n'], ['tokens that were cut', 'T 5\n']]) {
+    test(`a board that never answers is told after its time, whatever else it says: ${name}`, { timeout: 10000 }, async (t) => {
+        const { board } = await open((asked, say) => asked.startsWith('S') && chatter(t, say, line), { patience: 100, stopping: 100 });
+        await assert.rejects(board.generate(request), (error) => error.code === 'silent' && /has not answered/.test(error.message));
+    });
+
+    test(`a board that does not stop is told after its time, whatever else it says: ${name}`, { timeout: 10000 }, async (t) => {
+        const { board } = await open((asked, say) => asked.startsWith('S') && chatter(t, say, line), { patience: 5000, stopping: 100 });
+        await assert.rejects(board.generate({ ...request, signal: AbortSignal.timeout(50) }), (error) => error.code === 'silent' && /has not stopped/.test(error.message));
+    });
+}
+
+test('tokens that go on and on after Stop are no answer to it', { timeout: 10000 }, async (t) => {
+    const { board } = await open((asked, say) => asked.startsWith('S') && chatter(t, say, 'T 5 9 a\n'), { patience: 5000, stopping: 100 });
+    await assert.rejects(board.generate({ ...request, tokens: 1000000, signal: AbortSignal.timeout(50) }), { code: 'silent' });
+});
+
+test('a board that greets and then only talks is told after its time, and can be left at once', { timeout: 10000 }, async (t) => {
+    const talks = () => scripted((line, say) => line === 'I' && chatter(t, say, 'E (1234) psram: something\n'));
+    await assert.rejects(Board.open(talks().stream, { patience: 100 }), { code: 'silent' });
+    const before = performance.now();
+    await assert.rejects(Board.open(talks().stream, { signal: AbortSignal.timeout(100) }), { name: 'TimeoutError' });
+    assert.ok(performance.now() - before < 3000);
+});
+
+test('a board that answers somebody else all the time is busy, not noise', async () => {
+    const wire = scripted((line, say) => say('T 1 2 a\nE 1 1.00 end\n'), { silent: true });
+    await assert.rejects(Board.open(wire.stream, { greeting: 100 }), { code: 'occupied' });
+});
+
 test('nothing at the port, something else at it, and another version', async () => {
     await assert.rejects(open(() => {}, { greeting: 100 }, { silent: true }), { code: 'silent' });
     const other = scripted((line, say) => say('$GPGGA,123519\r\n'), { silent: true });
@@ -206,6 +244,27 @@ for (const [code, word] of [['psram', 'N16R8'], ['model', 'firmware and model to
         assert.ok(board.trouble.sentence.includes('it is so') && board.trouble.sentence.includes(word), board.trouble.sentence);
         assert.equal(board.info.golden, code === 'golden' ? false : null);
         await assert.rejects(board.generate(request), { code: `board-${code}` });
+    });
+}
+
+const whole = JSON.parse(INFO);
+for (const [name, change] of Object.entries({
+    'no model': { model: undefined }, 'a model that is null': { model: null }, 'an empty model': { model: {} }, 'a model that is a list': { model: [whole.model] },
+    'a context that is a text': { model: { ...whole.model, context_length: '32' } }, 'a vocabulary of nothing': { model: { ...whole.model, vocab_size: 0 } },
+    'a hash that is a number': { model: { ...whole.model, model_sha256: 7 } }, 'memories that are an object': { memories: {} },
+    'a memory that is null': { memories: [null] }, 'a memory without sizes': { memories: [{ name: 'sram' }] },
+    'an empty error': { error: {} }, 'an error that is a text': { error: 'psram' }, 'an error without words': { error: { code: 'psram' } },
+    'an error whose code is none': { error: { code: 'a b', message: 'x' } }, 'a chip that is an object': { chip: {} }, 'cores that are a text': { cores: 'two' },
+})) {
+    test(`what a board says of itself has its shape, or is no answer: ${name}`, async () => {
+        await assert.rejects(open(() => {}, {}, { info: `${JSON.stringify({ ...whole, ...change })}\n` }), { code: 'answer' });
+    });
+}
+
+for (const profile of ['{}', '{"profile":null}', '{"profile":{}}', '{"profile":[null]}', '{"profile":[{"operation":"head"}]}', '{"profile":', 'E 1 1.00 end']) {
+    test(`a profile has its shape, or is no answer: ${profile}`, async () => {
+        const { board } = await open((line, say) => line === 'Q' && say(`${profile}\n`));
+        await assert.rejects(board.profile(), { code: 'answer' });
     });
 }
 
