@@ -104,8 +104,17 @@ bool port_start_core(port *p, void (*run)(void *self), void *self);
 void port_sleep_core(port *p);
 void port_wake_core(port *p);
 
-/* Called in a loop that waits for the other core, with the number of its turn. Returns at once on a chip. */
+/* Called in a loop that waits for the other core, with the number of its turn: 0 the first time, then one more each time, for what
+ * is waited for is looked at between two turns. Returns at once on a chip; elsewhere it may sleep until port_told. */
 void port_spin(uint32_t turn);
+
+/* Called after a change that the other core may wait for in port_spin. There is nothing to do on a chip, whose cores do not sleep
+ * there. */
+#ifdef ESP_PLATFORM
+static inline void port_told(port *p) { (void)p; }
+#else
+void port_told(port *p);
+#endif
 
 /* Waits until the function on the second core has returned. */
 void port_end_core(port *p);

@@ -7,7 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@
 
 #include "board.h"
 
-enum { PULLED_WAIT_MS = 20, SPINS = 200, YIELDS = 100, LENT_MOST = 4 << 20, FOR_PADDING = 8192 };
+enum { PULLED_WAIT_MS = 20, SPINS = 4000, LENT_MOST = 4 << 20, FOR_PADDING = 8192 };
 
 /* A memory of a fixed size, taken from its beginning. */
 typedef struct memory {
@@ -39,6 +39,9 @@ struct port {
     pthread_mutex_t mutex;
     pthread_cond_t wake;
     bool woken;
+    pthread_cond_t told;     /* changes that somebody sleeps for */
+    _Atomic uint32_t tells;  /* counts them */
+    _Atomic uint32_t asleep; /* how many sleep */
     void (*run)(void *self);
     void *self;
 };
@@ -248,8 +251,11 @@ port_model_state port_find_model(port *p, port_model *model) {
 
 /* ---------------------------------------------------------------------------------------------------------- the cores */
 
+static _Thread_local port *mine; /* whose core this thread is */
+
 static void *second_core(void *argument) {
     port *p = argument;
+    mine = p;
     p->run(p->self);
     return NULL;
 }
@@ -275,14 +281,37 @@ void port_wake_core(port *p) {
     p->woken = true;
     pthread_cond_signal(&p->wake);
     pthread_mutex_unlock(&p->mutex);
+    port_told(p);
 }
 
-void port_spin(uint32_t turn) {
-    if (turn >= SPINS + YIELDS) { /* a machine with other work: who sleeps is served soon when it wakes, who spins is not */
-        (void)nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
-    } else if (turn >= SPINS) { /* the other thread may wait for this processor */
-        (void)sched_yield();
+void port_told(port *p) {
+    atomic_fetch_add(&p->tells, 1);
+    if (atomic_load(&p->asleep) != 0) { /* one who comes to sleep after this sees the new count */
+        pthread_mutex_lock(&p->mutex);
+        pthread_cond_broadcast(&p->told);
+        pthread_mutex_unlock(&p->mutex);
     }
+}
+
+/* On a machine with other work, who waits awake keeps the processor from the one that is waited for, and who gives it up again and
+ * again waits a slice of time of others for each. So a core that has waited in vain for as long as a usual hand-over takes sleeps
+ * until it is told. The count is taken one turn before, so that what is waited for is looked at once more in between. */
+void port_spin(uint32_t turn) {
+    static _Thread_local uint32_t seen;
+    if (turn < SPINS) {
+        return;
+    }
+    if (turn > SPINS) {
+        port *p = mine;
+        pthread_mutex_lock(&p->mutex);
+        atomic_fetch_add(&p->asleep, 1);
+        while (atomic_load(&p->tells) == seen) {
+            pthread_cond_wait(&p->told, &p->mutex);
+        }
+        atomic_fetch_sub(&p->asleep, 1);
+        pthread_mutex_unlock(&p->mutex);
+    }
+    seen = atomic_load(&mine->tells);
 }
 
 void port_end_core(port *p) { (void)pthread_join(p->thread, NULL); }
@@ -292,6 +321,7 @@ void port_end_core(port *p) { (void)pthread_join(p->thread, NULL); }
 static int run(port *p, board *b, const chiplm_board_options *o) {
     const size_t sizes[PORT_MEMORIES] = {[PORT_SRAM] = o->sram, [PORT_PSRAM] = o->psram};
     int status = b == NULL ? ENOMEM : 0;
+    mine = p;
     for (unsigned i = 0; i < PORT_MEMORIES; i++) {
         p->memories[i] = (memory){.at = allocate(sizes[i] + LENT_MOST), .bytes = sizes[i], .own = sizes[i]};
         status = p->memories[i].at == NULL ? ENOMEM : status;
@@ -333,6 +363,7 @@ int chiplm_board_run(const chiplm_board_options *options) {
         .path = options->model,
         .mutex = PTHREAD_MUTEX_INITIALIZER,
         .wake = PTHREAD_COND_INITIALIZER,
+        .told = PTHREAD_COND_INITIALIZER,
     };
     board *b = allocate(sizeof *b);
     const int status = run(&p, b, options);

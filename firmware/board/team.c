@@ -9,6 +9,7 @@ static void work(void *self) {
             t->part(t->argument, 1);
             seen++;
             atomic_store_explicit(&t->done, seen, memory_order_release);
+            port_told(t->port);
             turn = 0;
         } else if (atomic_load_explicit(&t->awake, memory_order_acquire) != 0) {
             port_spin(turn);
@@ -43,6 +44,7 @@ void team_run(void *self, void (*part)(void *argument, uint32_t index), void *ar
     t->argument = argument;
     const uint32_t job = atomic_load_explicit(&t->posted, memory_order_relaxed) + 1;
     atomic_store_explicit(&t->posted, job, memory_order_release);
+    port_told(t->port);
     part(argument, 0);
     for (uint32_t turn = 0; atomic_load_explicit(&t->done, memory_order_acquire) != job; turn++) {
         port_spin(turn);
