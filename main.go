@@ -55,8 +55,18 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if errors.Is(err, syscall.EPIPE) {
 		return 141
 	}
-	fmt.Fprintf(stderr, "chiplm: %v\n", err)
+	if !interrupted(ctx, err) {
+		fmt.Fprintf(stderr, "chiplm: %v\n", err)
+	}
 	return status(ctx, err, stderr)
+}
+
+// interrupted says whether an error says nothing more than that the user ended the work, of which status tells.
+func interrupted(ctx context.Context, err error) bool {
+	var coded usage.Coded
+	text := err.Error()
+	return ctx.Err() != nil && errors.Is(err, context.Canceled) && !errors.As(err, &coded) && !strings.Contains(text, "\n") &&
+		strings.HasSuffix(text, context.Canceled.Error())
 }
 
 // status is the exit status of an error that was told.

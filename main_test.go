@@ -99,6 +99,30 @@ func TestStatusOfOtherPrograms(t *testing.T) {
 	}
 }
 
+// An interrupt is told in one way, and hides nothing that went wrong besides.
+func TestInterruptIsToldOnce(t *testing.T) {
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	full := errors.New("no space left on device")
+	for _, c := range []struct {
+		ctx  context.Context
+		err  error
+		want bool
+	}{
+		{cancelled, context.Canceled, true},
+		{cancelled, fmt.Errorf("packing combo: %w", context.Canceled), true},
+		{cancelled, full, false},
+		{cancelled, errors.Join(full, context.Canceled), false},
+		{cancelled, fmt.Errorf("%w: %w", context.Canceled, full), false},
+		{cancelled, fmt.Errorf("%w after %w", &train.Interrupted{}, context.Canceled), false},
+		{t.Context(), context.Canceled, false},
+	} {
+		if got := interrupted(c.ctx, c.err); got != c.want {
+			t.Errorf("%v: %v, want %v", c.err, got, c.want)
+		}
+	}
+}
+
 // An argument that is empty, as an unset variable of a shell gives, is a command line that cannot be understood, for every
 // command that takes one.
 func TestEmptyArguments(t *testing.T) {

@@ -22,6 +22,12 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 	if err != nil || port == "" {
 		return nil, usage.Errorf("--listen %q: an address and a port, such as 127.0.0.1:7410, or 127.0.0.1:0 for any port that is free", address)
 	}
+	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, usage.Errorf("--listen %s: there is no port %s: one from 1 to 65535, or 0 for any that is free", address, port)
+	}
 	if !local(host) {
 		return nil, usage.Errorf("--listen %s: it listens on this machine alone: 127.0.0.1:%s", address, port)
 	}

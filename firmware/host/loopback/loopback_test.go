@@ -38,7 +38,7 @@ func TestListen(t *testing.T) {
 		}
 		again.Close()
 	}
-	for _, address := range []string{"", ":0", ":8000", "8000", "127.0.0.1", "127.0.0.1:", "0.0.0.0:0", "[::]:0", "192.168.1.1:80", "example.com:80", "localhost.example.com:80"} {
+	for _, address := range []string{"", ":0", ":8000", "8000", "127.0.0.1", "127.0.0.1:", "127.0.0.1:99999", "localhost:65536", "127.0.0.1:-1", "127.0.0.1:no-such-port", "0.0.0.0:0", "[::]:0", "192.168.1.1:80", "example.com:80", "localhost.example.com:80"} {
 		l, err := Listen(t.Context(), address)
 		if refused := (*usage.Error)(nil); !errors.As(err, &refused) {
 			t.Errorf("%q: %v", address, err)
@@ -46,10 +46,6 @@ func TestListen(t *testing.T) {
 		if err == nil {
 			l.Close()
 		}
-	}
-	if l, err := Listen(t.Context(), "127.0.0.1:99999"); err == nil {
-		l.Close()
-		t.Error("a port that is none")
 	}
 }
 
