@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path/filepath"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/checkpoints/released"
+	"github.com/chiplm/chiplm/data/digits"
 )
 
 // Source is what can be exported: a checkpoint or a released model.
@@ -60,4 +62,11 @@ func (s *Source) Build(ctx context.Context, opt Options) (*Built, error) { retur
 // Write puts an export folder of what [Source.Build] made at dir, as [Write] does.
 func (s *Source) Write(ctx context.Context, dir string, b *Built) (*Manifest, error) {
 	return write(ctx, dir, b, s.origin)
+}
+
+// TellCheckpoint notes which checkpoint was taken where a run was named, which may still be in training.
+func (s *Source) TellCheckpoint(name string, notes io.Writer) {
+	if s.Released == nil && filepath.Base(filepath.Clean(name)) != filepath.Base(s.Path) {
+		fmt.Fprintf(notes, "note: %s: its newest checkpoint, of step %s (%s)\n", s.Name, digits.Comma(s.origin.Step), s.Path)
+	}
 }

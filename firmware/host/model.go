@@ -43,6 +43,7 @@ func openModel(ctx context.Context, runs, name string, notes io.Writer) (*engine
 	if err != nil {
 		return nil, err
 	}
+	from.TellCheckpoint(name, notes)
 	if from.Released != nil {
 		return engine.NewImage(from.Released.Image)
 	}
@@ -67,6 +68,7 @@ func chipImage(ctx context.Context, runs, name string, notes io.Writer) (path st
 	if err != nil {
 		return "", nil, err
 	}
+	from.TellCheckpoint(name, notes)
 	target, err := targets.Load(virtualTarget)
 	if err != nil {
 		return "", nil, err

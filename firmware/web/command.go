@@ -101,6 +101,7 @@ func (o *options) refuse(cmd *cobra.Command) error {
 }
 
 func (o *options) run(ctx context.Context, names []string, out, notes io.Writer) (err error) {
+	notes = &oneByOne{w: notes}
 	s := new(site)
 	if s.page, err = pageFiles(o.dist); err != nil {
 		return err
@@ -117,12 +118,12 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 			return err
 		}
 	}
-	var l net.Listener
-	if o.out == "" { // before models are opened: the address may be in use
-		if l, err = o.listener(ctx, notes); err != nil {
+	if o.out == "" { // an address that cannot be had is told before models are opened, which takes a while
+		l, err := o.listener(ctx, io.Discard)
+		if err != nil {
 			return err
 		}
-		defer l.Close()
+		l.Close()
 	} else if err := replaceable(o.out); err != nil {
 		return err
 	}
@@ -148,7 +149,7 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 	case o.out != "":
 		return o.write(ctx, s, out, notes)
 	}
-	return o.serve(life, s, l, out, notes)
+	return o.serve(life, s, out, notes)
 }
 
 // listener listens where the user said, or where it may.
@@ -163,7 +164,7 @@ func (o *options) listener(ctx context.Context, notes io.Writer) (net.Listener, 
 
 // write writes the page as plain files.
 func (o *options) write(ctx context.Context, s *site, out, notes io.Writer) error {
-	fmt.Fprintln(notes, "making images for the chip, which takes some seconds")
+	defer patience(notes, "making images for the chip")()
 	a, err := s.write(ctx, o.out, func(why error) { fmt.Fprintf(notes, "note: %v\n", why) })
 	if err != nil {
 		return err
@@ -180,7 +181,7 @@ func (o *options) write(ctx context.Context, s *site, out, notes io.Writer) erro
 }
 
 // serve serves the page until ctx ends, which is its good end.
-func (o *options) serve(ctx context.Context, s *site, l net.Listener, out, notes io.Writer) error {
+func (o *options) serve(ctx context.Context, s *site, out, notes io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	told := func(err error) error { // an interrupt is how it is meant to end
@@ -191,18 +192,29 @@ func (o *options) serve(ctx context.Context, s *site, l net.Listener, out, notes
 	}
 	ended := make(chan error, 2)
 	running := 1
+	var v *virtualBoard
 	if o.virtual {
-		v, err := startVirtual(ctx, s.models, notes)
-		if err != nil {
+		var err error
+		if v, err = startVirtual(ctx, s.models, notes); err != nil {
 			return told(err)
 		}
 		s.virtual = v.address
+	}
+	l, err := o.listener(ctx, notes) // when there is all to answer with: else a browser would wait without a word
+	if v != nil {
+		if err != nil {
+			v.listener.Close()
+			return told(errors.Join(err, v.Close()))
+		}
 		running++
 		go func() { ended <- v.serve(ctx) }()
 	}
+	if err != nil {
+		return told(err)
+	}
 	go func() { ended <- loopback.Serve(ctx, l, newServer(s)) }()
 	address := loopback.Address("http", l)
-	err := o.tell(address, s.virtual, out, notes)
+	err = o.tell(address, s.virtual, out, notes)
 	for range running {
 		if err != nil {
 			cancel() // one that fails ends both

@@ -31,6 +31,7 @@ const mostImage = 1 << 30
 type model struct {
 	name   string // in URLs and for people
 	source string // what was named
+	path   string // where it lies; of a released model its name, with the prefix
 	facts  any    // of a released model its own
 	image  []byte // for the page to run
 	digest digest
@@ -86,6 +87,10 @@ func (o *opener) open(names []string) ([]*model, error) {
 		if err != nil {
 			return nil, err
 		}
+		if at := slices.IndexFunc(all, func(other *model) bool { return other.path == m.path }); at >= 0 {
+			fmt.Fprintf(o.notes, "note: %s is there already, as %s\n", name, all[at].name)
+			continue
+		}
 		m.name = unique(m.name, all)
 		all = append(all, m)
 	}
@@ -100,12 +105,14 @@ func (o *opener) openOne(name string) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &model{name: from.Name, source: from.Path}
+	from.TellCheckpoint(name, o.notes)
+	m := &model{name: from.Name, source: from.Path, path: absolute(from.Path)}
 	m.chip = newMade(func() (*chip, error) { return o.export(m, from) })
 	if r := from.Released; r != nil {
 		m.image, m.facts = r.Image, &r.Facts
 		return m, m.check(nil)
 	}
+	fmt.Fprintf(o.notes, "making the image of %s for the browser\n", from.Name)
 	built, err := from.Build(o.life, export.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -127,12 +134,10 @@ func (o *opener) fromImage(name, path string) (*model, error) {
 	}
 	called := strings.TrimSuffix(filepath.Base(path), ".clm")
 	if filepath.Base(path) == export.ImageFile { // as in every export: the folder's name says more
-		if abs, err := filepath.Abs(path); err == nil {
-			called = filepath.Base(filepath.Dir(abs))
-		}
+		called = filepath.Base(filepath.Dir(absolute(path)))
 	}
 	known := new(facts)
-	m := &model{name: called, source: name, image: b, facts: known}
+	m := &model{name: called, source: name, path: absolute(path), image: b, facts: known}
 	m.chip = newMade(func() (*chip, error) { return o.take(name, path) })
 	if err := m.check(known); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -185,6 +190,14 @@ func unique(name string, there []*model) string {
 		out = fmt.Sprintf("%s-%d", name, n)
 	}
 	return out
+}
+
+// absolute is a path in the one way in which it can be compared.
+func absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		path = abs
+	}
+	return path
 }
 
 // hashOf is the SHA-256 of bytes.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export"
@@ -222,6 +223,36 @@ func TestNamedModels(t *testing.T) {
 	if want := printed(t, t.Context(), cost.Command(), e.Source, "--json"); !strings.HasPrefix(e.Source, run) || !same(t, e.Cost, []byte(want)) {
 		t.Errorf("cost of a run: %s\nwant %s", e.Cost, want)
 	}
+}
+
+// A model that is named twice, in whatever ways, is there once; and of a run it is told which checkpoint was taken.
+func TestNamedTwice(t *testing.T) {
+	image, trained := tinymodel.Image(t), tinymodel.Run(t)
+	checkpoint, err := checkpoints.Resolve("", trained)
+	if err != nil {
+		t.Fatal(err)
+	}
+	link, err := filepath.Rel(must(os.Getwd()), image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, store(t, t.Context()), "tiny", image, "released/tiny", checkpoint, link, filepath.Dir(image), checkpoint+"/")
+	var list []told
+	s.decode("models.json", &list)
+	if len(list) != 3 {
+		t.Errorf("%d models", len(list))
+	}
+	s.end()
+	if notes := s.notes.String(); strings.Count(notes, "is there already, as") != 4 || !strings.Contains(notes, "of step ") {
+		t.Error(notes)
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
 }
 
 // A model that has no room on the chip runs in the browser all the same, and the page is told why it goes nowhere else.

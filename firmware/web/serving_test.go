@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -191,4 +192,65 @@ func TestRefusedCommandLines(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// heard is a writer that tells a function of what is written.
+type heard func(string)
+
+func (h heard) Write(b []byte) (int, error) {
+	h(string(b))
+	return len(b), nil
+}
+
+// Nobody can ask while there is nothing to answer with: a browser would wait without a word. That is when the virtual board's
+// image is made, of which the notes tell, again and again when it takes long.
+func TestNothingIsServedTooEarly(t *testing.T) {
+	free, err := loopback.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	ctx, cancel := context.WithCancel(store(t, t.Context()))
+	defer cancel()
+	making := false
+	notes := heard(func(text string) {
+		if !strings.Contains(text, "making the image of tiny for the virtual board") {
+			return
+		}
+		making = true
+		if c, err := net.Dial("tcp", address); err == nil {
+			c.Close()
+			t.Error("a browser that asks now waits")
+		}
+	})
+	out := heard(func(text string) {
+		if _, err := http.Get(strings.TrimSpace(text)); err != nil {
+			t.Errorf("the address that is told: %v", err)
+		}
+		cancel()
+	})
+	o := options{listen: address, virtual: true, noOpen: true, dist: dist}
+	if err := o.run(ctx, []string{"tiny"}, out, notes); err != nil || !making {
+		t.Errorf("%v, %v", err, making)
+	}
+}
+
+func TestPatience(t *testing.T) {
+	defer func(d time.Duration) { still = d }(still)
+	still = time.Millisecond
+	again := make(chan string, 100)
+	end := patience(heard(func(text string) {
+		select {
+		case again <- text:
+		default:
+		}
+	}), "making it")
+	for _, want := range []string{"making it, which takes", "still making it, after 0 seconds", "still making it"} {
+		if text := <-again; !strings.HasPrefix(text, want) {
+			t.Errorf("%q, want %q", text, want)
+		}
+	}
+	end()
+	end()
 }

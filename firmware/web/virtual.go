@@ -24,8 +24,9 @@ func startVirtual(ctx context.Context, models []*model, notes io.Writer) (*virtu
 		return nil, errors.New("this program carries no released model for a virtual board: name a model, or leave out --virtual")
 	}
 	m := models[0]
-	fmt.Fprintf(notes, "making the image of %s for the virtual board, which takes some seconds\n", m.name)
+	made := patience(notes, fmt.Sprintf("making the image of %s for the virtual board", m.name))
 	c, err := m.chip.get(ctx)
+	made()
 	if err != nil {
 		return nil, fmt.Errorf("the virtual board: %s %w: %w", m.name, ErrNoChip, err)
 	}
