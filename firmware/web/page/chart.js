@@ -7,6 +7,7 @@ import { plain, short } from './format.js';
 
 const ROOM = 1.15; // of the scale, over what it is made for
 const FAR = 2.5; // times the median: a bar that is longer is cut, so that it does not hide the others
+const FEW = 0.1; // of the bars, at most, are cut: where many are long, they are what there is to see
 
 /**
  * The next number of 1, 2, 2.5 or 5 times a power of ten.
@@ -30,7 +31,8 @@ export function scaleOf(times, least = 0) {
         return { top: nice(Math.max(least * ROOM, 1)), cut: 0, longest: 0 };
     }
     const sorted = Float64Array.from(later).sort();
-    const far = FAR * sorted[sorted.length >> 1];
+    const few = Math.max(1, Math.floor(FEW * sorted.length));
+    const far = Math.max(FAR * sorted[sorted.length >> 1], sorted[Math.max(0, sorted.length - 1 - few)]);
     let high = least;
     for (const time of sorted) {
         if (time <= far) {
@@ -47,6 +49,7 @@ export class Chart {
     #times = [];
     #names = [];
     #drawn = 0;
+    #cut = 0; // bars that were longer than the scale when it was drawn last
     #on = -1;
     #prediction = [];
 
@@ -82,6 +85,7 @@ export class Chart {
         this.#times = [];
         this.#names = [];
         this.#drawn = 0;
+        this.#cut = 0;
         this.#on = -1;
         this.#prediction = prediction;
         this.room = Math.max(1, room);
@@ -115,7 +119,8 @@ export class Chart {
         const scale = scaleOf(this.#times, this.#prediction.length > 0 ? Math.max(...this.#prediction.slice(0, this.room)) : 0);
         this.drawing.setAttribute('viewBox', `0 0 ${this.room} 100`);
         this.scale.setAttribute('transform', `matrix(1 0 0 ${-100 / scale.top} 0 100)`);
-        if (scale.cut > 0) {
+        if (scale.cut > 0 || this.#cut > 0) { // what was cut on a shorter scale may not be now
+            this.#cut = scale.cut;
             for (const [i, bar] of [...this.bars.children].entries()) {
                 bar.classList.toggle('cut', this.#times[i] > scale.top);
             }

@@ -20,9 +20,9 @@ export function short(x) {
     return x.toFixed(size >= 10 ? 1 : size >= 1 || size === 0 ? 2 : 3);
 }
 
-/** A number as short as it can be: 15, 7.5. @param {number} x */
+/** A number as short as it can be: 1,500, 15, 7.5. @param {number} x */
 export function plain(x) {
-    return String(Number(x.toPrecision(3)));
+    return x.toLocaleString('en-GB', { maximumSignificantDigits: 3 });
 }
 
 /** @param {number} n of bytes */

@@ -38,6 +38,8 @@ test('the scale is made for the usual bar, and tells of longer ones', () => {
     assert.deepEqual(scaleOf([]), { top: 1, cut: 0, longest: 0 });
     assert.deepEqual(scaleOf([90, 10, 11, 12]), { top: 15, cut: 0, longest: 12 }, 'the first counts for nothing');
     assert.deepEqual(scaleOf([1, 10, 11, 12, 500]), { top: 15, cut: 1, longest: 500 });
+    const busy = scaleOf([1, ...Array.from({ length: 100 }, (_, i) => (i % 3 === 0 ? 30 + i / 10 : 2))]);
+    assert.ok(busy.top >= 30 && busy.cut <= 10, 'where many are long, few are cut');
     assert.equal(scaleOf([1, 10, 11], 14).top, 20, 'what must be in it is');
     assert.ok(scaleOf([0, 0, 0]).top > 0);
 });
@@ -65,7 +67,7 @@ test('stories of one wish are compared between the ways', () => {
 
 test('numbers are short', () => {
     assert.deepEqual([0, 0.01234, 1.234, 12.34, 123.4, 1234.5, NaN].map(short), ['0.00', '0.012', '1.23', '12.3', '123', '1,235', '–']);
-    assert.deepEqual([15, 7.5, 0.25].map(plain), ['15', '7.5', '0.25']);
+    assert.deepEqual([1500, 15, 7.5, 0.25, 0.005].map(plain), ['1,500', '15', '7.5', '0.25', '0.005']);
     assert.deepEqual([512, 20480, 4088832].map(bytes), ['512 bytes', '20.5 kB', '4.09 MB']);
     assert.deepEqual([0.4, 12, 130].map(left), ['a second left', '12 seconds left', '2 minutes left']);
     assert.deepEqual([[10, 10.01], [11, 10], [5, 10]].map(([a, b]) => against(a, b)), ['as predicted', '10 % more than predicted', '50 % less than predicted']);
