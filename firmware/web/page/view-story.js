@@ -67,6 +67,7 @@ export class StoryView {
         this.#end = null;
         this.refresh();
         const room = Math.min(setting.tokens, setting.context);
+        byId('chart').hidden = room < 2;
         this.#chart.clear(room, this.#line(room));
         this.#numbers();
     }
@@ -155,7 +156,10 @@ export class StoryView {
     /** The story failed, or was stopped and its end is not awaited. @param {string} said */
     broke(said) {
         this.#finish();
-        byId('end').textContent = said;
+        const none = this.#spans.length === 0; // the failure's sentence says all there is
+        byId('paper').hidden = none;
+        byId('times').hidden = none;
+        byId('end').textContent = `${said} ${count(this.#spans.length, 'token')}.`;
     }
 
     #finish() {
@@ -168,6 +172,7 @@ export class StoryView {
         }
         byId('paper').classList.remove('running');
         this.#chart.close();
+        byId('chart').hidden = this.#spans.length < 2; // the first token has no time of its own
     }
 
     /** What the cost model says, beside what was measured. */

@@ -115,6 +115,8 @@ test('a dial that is out of its range is told, and nothing is written', async (t
     await page.locator('#write').click();
     await page.locator('#trouble').waitFor();
     assert.match(await page.locator('#trouble').innerText(), new RegExp(`tokens, the context of this model ${context}.*Shorten`, 's'));
+    assert.ok(await page.locator('#paper').isHidden(), 'no token came');
+    assert.ok(await page.locator('#times').isHidden());
 });
 
 test('every thing that can be used has a name, and regions that speak do not flood', async (t) => {
@@ -150,6 +152,41 @@ test('small screens, large type and dark mode: nothing is cut off', async (t) =>
             assert.ok(wide[0] <= wide[1], `${way}: ${wide[0]} of ${wide[1]} pixels`);
         }
     }
+});
+
+test('the longest names of models and the longest starts leave the page its width and its place', async (t) => {
+    const { page } = await open(t, {
+        context: { viewport: { width: 360, height: 740 } },
+        before: (p) => p.route('**/models.json', async (route) => {
+            const response = await route.fetch();
+            const [model] = await response.json();
+            await route.fulfill({ response, json: [model, { ...model, name: 'a-run-with-a-name-'.repeat(8) }] });
+        }),
+    });
+    await page.locator('#tab-browser').click();
+    assert.ok(await page.locator('#model').isVisible());
+    await dial(page, { start: 'word '.repeat(2000) });
+    const { wide, start } = await page.evaluate(() => ({
+        wide: document.documentElement.scrollWidth, start: document.getElementById('start').offsetHeight,
+    }));
+    assert.ok(wide <= 360, `${wide} pixels`);
+    assert.ok(start < 740, `${start} pixels`);
+});
+
+test('a story of one token has no chart, for there is no time to draw; the next one has', async (t) => {
+    const { page } = await open(t);
+    await dial(page, { length: 1 });
+    assert.equal((await write(page)).tokens, 1);
+    assert.ok(await page.locator('#chart').isHidden());
+    await dial(page, { length: 12 });
+    await write(page);
+    assert.ok(await page.locator('#chart').isVisible());
+    const { cut, tall } = await page.evaluate(() => {
+        const top = 100 / -document.querySelector('#chart g').transform.baseVal.consolidate().matrix.d; // milliseconds
+        const bars = [...document.querySelectorAll('#chart rect')];
+        return { cut: bars.map((bar) => bar.classList.contains('cut')), tall: bars.map((bar) => bar.height.baseVal.value > top * (1 + 1e-6)) };
+    });
+    assert.deepEqual(cut, tall, 'coloured is what is cut on the scale of now');
 });
 
 test('a page that is loaded anew keeps what was typed', async (t) => {
