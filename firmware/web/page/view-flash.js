@@ -72,7 +72,7 @@ export class FlashView {
             });
             return made;
         });
-        const choose = el('button', { type: 'button', class: 'quiet', id: 'choose-folder' }, 'Choose');
+        const choose = el('button', { type: 'button', class: 'quiet', id: 'choose-folder', 'aria-label': 'Choose a folder' }, 'Choose');
         choose.addEventListener('click', () => byId('flash-folder').click());
         const own = option('folder', 'A folder', 'that chiplm export wrote', made.length === 0);
         own.querySelector('small').id = 'folder-told';
@@ -88,7 +88,7 @@ export class FlashView {
         const load = this.#choice === 'folder' ? await this.#folder?.catch(() => null) : null;
         const version = load?.version || this.#firmware?.version || '';
         const has = this.#choice === 'folder' ? Boolean(load?.firmware) : this.#firmware !== null;
-        byId('flash-firmware').replaceChildren(...(has ? [`${version ? `version ${version}, ` : ''}and what is there already is left`]
+        byId('flash-firmware').replaceChildren(...(has ? [`${version ? `version ${version}; ` : ''}what is there already is not written again`]
             : this.#choice === 'folder' ? ['the folder carries no firmware: only the model is written']
                 : ['no firmware is at hand (', el('code', {}, 'chiplm page --firmware'), '): only the model is written']));
     }
