@@ -149,7 +149,7 @@ func TestTalk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(errs, "note: ") || !strings.Contains(errs, "(context)") || strings.Count(errs, "> ") != 4 || strings.Count(errs, "5 tokens") != 1 {
+	if !strings.Contains(errs, "note: ") || !strings.Contains(errs, "(context)") || strings.Count(errs, "> ") != 4 || strings.Count(errs, ", 5 tokens (") != 1 {
 		t.Errorf("%q", errs)
 	}
 	if !strings.HasPrefix(out, "Once") {
