@@ -73,8 +73,9 @@ func chipImage(ctx context.Context, runs, name string, notes io.Writer) (path st
 	if err != nil {
 		return "", nil, err
 	}
-	fmt.Fprintf(notes, "making the image of %s for the chip, as chiplm export does, which takes some seconds\n", from.Name)
+	made := Patience(notes, fmt.Sprintf("making the image of %s for the chip, as chiplm export does", from.Name))
 	b, err := from.Build(ctx, cost.Options(target))
+	made()
 	if err != nil {
 		return "", nil, fmt.Errorf("%s: %w", name, err)
 	}

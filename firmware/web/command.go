@@ -17,6 +17,7 @@ import (
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/targets"
+	"github.com/chiplm/chiplm/firmware/host"
 	"github.com/chiplm/chiplm/firmware/host/loopback"
 )
 
@@ -164,7 +165,7 @@ func (o *options) listener(ctx context.Context, notes io.Writer) (net.Listener, 
 
 // write writes the page as plain files.
 func (o *options) write(ctx context.Context, s *site, out, notes io.Writer) error {
-	defer patience(notes, "making images for the chip")()
+	defer host.Patience(notes, "making images for the chip")()
 	a, err := s.write(ctx, o.out, func(why error) { fmt.Fprintf(notes, "note: %v\n", why) })
 	if err != nil {
 		return err

@@ -2,10 +2,8 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"sync"
-	"time"
 )
 
 // made is what takes a while to make: it is made once, when somebody first asks for it, and kept.
@@ -62,29 +60,6 @@ func (m *made[T]) wait() {
 	<-m.done
 }
 
-// patience notes what is being done, and from time to time that it still is, until the function is called that it gives.
-func patience(notes io.Writer, what string) func() {
-	fmt.Fprintf(notes, "%s, which takes some seconds\n", what)
-	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(stopped)
-		tick := time.NewTicker(still)
-		defer tick.Stop()
-		for start := time.Now(); ; {
-			select {
-			case <-stop:
-				return
-			case <-tick.C:
-				fmt.Fprintf(notes, "still %s, after %d seconds\n", what, int(time.Since(start).Seconds()))
-			}
-		}
-	}()
-	return sync.OnceFunc(func() {
-		close(stop)
-		<-stopped
-	})
-}
-
 // oneByOne is a writer for several who write.
 type oneByOne struct {
 	mu sync.Mutex
@@ -96,6 +71,3 @@ func (o *oneByOne) Write(b []byte) (int, error) {
 	defer o.mu.Unlock()
 	return o.w.Write(b)
 }
-
-// still is how often a long wait is told of.
-var still = 15 * time.Second

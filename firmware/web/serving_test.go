@@ -235,22 +235,3 @@ func TestNothingIsServedTooEarly(t *testing.T) {
 		t.Errorf("%v, %v", err, making)
 	}
 }
-
-func TestPatience(t *testing.T) {
-	defer func(d time.Duration) { still = d }(still)
-	still = time.Millisecond
-	again := make(chan string, 100)
-	end := patience(heard(func(text string) {
-		select {
-		case again <- text:
-		default:
-		}
-	}), "making it")
-	for _, want := range []string{"making it, which takes", "still making it, after 0 seconds", "still making it"} {
-		if text := <-again; !strings.HasPrefix(text, want) {
-			t.Errorf("%q, want %q", text, want)
-		}
-	}
-	end()
-	end()
-}

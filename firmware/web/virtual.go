@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 
+	"github.com/chiplm/chiplm/firmware/host"
 	"github.com/chiplm/chiplm/firmware/host/loopback"
 	"github.com/chiplm/chiplm/firmware/host/virtual"
 )
@@ -24,7 +25,7 @@ func startVirtual(ctx context.Context, models []*model, notes io.Writer) (*virtu
 		return nil, errors.New("this program carries no released model for a virtual board: name a model, or leave out --virtual")
 	}
 	m := models[0]
-	made := patience(notes, fmt.Sprintf("making the image of %s for the virtual board", m.name))
+	made := host.Patience(notes, fmt.Sprintf("making the image of %s for the virtual board", m.name))
 	c, err := m.chip.get(ctx)
 	made()
 	if err != nil {
