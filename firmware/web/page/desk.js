@@ -138,7 +138,11 @@ export class Desk {
         const dials = Object.fromEntries(['start', 'length', 'temperature', 'topk', 'seed'].map((id) => [id, byId(id).value]));
         const read = requestOf(dials, { context: info.context_length, vocabulary: info.vocab_size });
         for (const id of Object.keys(dials)) {
-            byId(id).toggleAttribute('aria-invalid', read.field === id);
+            if (read.field === id) {
+                byId(id).setAttribute('aria-invalid', 'true');
+            } else {
+                byId(id).removeAttribute('aria-invalid');
+            }
         }
         if (read.wrong !== undefined) {
             byId('hint').textContent = read.wrong;

@@ -1,6 +1,6 @@
 /* What the model and the board are, with their hashes, and whether the bits are right. */
 import { byId, el } from './dom.js';
-import { bytes, count, whole } from './format.js';
+import { bytes, count, plain, whole } from './format.js';
 
 /** A hash, all of it. */
 function hash(text) {
@@ -32,7 +32,7 @@ function modelFacts(way) {
 }
 
 function boardFacts({ board }) {
-    const psram = board.psram_bytes > 0 ? `${bytes(board.psram_bytes)}, ${board.psram_mode} at ${board.psram_mhz} MHz`
+    const psram = board.psram_bytes > 0 ? `${plain(board.psram_bytes / 2 ** 20)} MB, ${board.psram_mode} at ${board.psram_mhz} MHz`
         : `none answers in ${board.psram_mode} mode`;
     const memories = (board.memories ?? []).filter(({ total }) => total > 0);
     return [

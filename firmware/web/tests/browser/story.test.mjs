@@ -109,6 +109,7 @@ test('a dial that is out of its range is told, and nothing is written', async (t
         await page.locator('#write').click();
         assert.match(await page.locator('#hint').innerText(), /is a (whole )?number from 0|from 1/);
         assert.equal(await page.evaluate(() => document.activeElement.id), id);
+        assert.deepEqual(await page.locator('[aria-invalid=true]').evaluateAll((all) => all.map((dial) => dial.id)), [id]);
     }
     assert.equal(await page.locator('.token').count(), 0);
     await dial(page, { seed: 1, start: 'word '.repeat(3 * context) });
