@@ -3,6 +3,7 @@
  * line that is not of the protocol's form: it was cut on its way, or the firmware is wrong.
  */
 import { unescape } from './escapes.js';
+import { all, has, isListOf, isNumber, isObject, isSize, isText } from './shapes.js';
 
 /**
  * The kind of a line: the letter of its answer, "!" or "{"; "" for a remark.
@@ -99,21 +100,13 @@ function parsed(line) {
     }
 }
 
-const isText = (value) => typeof value === 'string';
-const isNumber = (value) => typeof value === 'number';
-const isSize = (value) => Number.isSafeInteger(value) && value > 0;
-const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
-
-/** Whether those fields of an object that are there are of a kind. */
-const all = (object, kind, ...names) => names.every((name) => object[name] === undefined || kind(object[name]));
-
 function isModel(model) {
     return isObject(model) && isText(model.model_sha256) && isSize(model.vocab_size) && isSize(model.context_length)
         && all(model, isText, 'tokenizer_sha256', 'image_crc32') && all(model, isNumber, 'image_bytes');
 }
 
 function isMemory(memory) {
-    return isObject(memory) && isText(memory.name) && ['total', 'free', 'buffers', 'weights'].every((name) => isNumber(memory[name]));
+    return isObject(memory) && isText(memory.name) && has(memory, isNumber, 'total', 'free', 'buffers', 'weights');
 }
 
 /**
@@ -128,7 +121,7 @@ export function infoOf(line) {
     }
     const { error = null, model = null, memories = [] } = board;
     const fits = (error === null ? model !== null : isObject(error) && /^[a-z0-9-]{1,40}$/.test(error.code) && isText(error.message))
-        && (model === null || isModel(model)) && Array.isArray(memories) && memories.every(isMemory)
+        && (model === null || isModel(model)) && isListOf(memories, isMemory)
         && all(board, isText, 'firmware', 'target', 'chip', 'psram_mode') && all(board, isNumber, 'cores', 'clock_mhz', 'psram_mhz', 'psram_bytes');
     return fits ? { ...board, error, model, memories } : null;
 }
@@ -140,7 +133,7 @@ export function infoOf(line) {
  */
 export function profileOf(line) {
     const operations = parsed(line)?.profile;
-    const fits = Array.isArray(operations) && operations.every((one) => isObject(one) && isText(one.operation) && isNumber(one.us));
+    const fits = isListOf(operations, (one) => isObject(one) && isText(one.operation) && isNumber(one.us));
     return fits ? operations.map(({ operation, us }) => ({ name: operation, us })) : null;
 }
 

@@ -1,11 +1,12 @@
 /* The desk: the story that is to be written, and the way that writes it. */
-import { byId, el } from './dom.js';
+import { byId } from './dom.js';
 import { anotherSeed, requestOf } from './request.js';
 import { Stories } from './stories.js';
 import { troubleOf } from './trouble.js';
 import { showFacts } from './view-facts.js';
 import { showOperations } from './view-operations.js';
 import { StoryView } from './view-story.js';
+import { showTrouble } from './view-trouble.js';
 
 /** The desk: which way is chosen, and what is being written. */
 export class Desk {
@@ -64,9 +65,9 @@ export class Desk {
         this.#way.dispatchEvent(new Event('chosen'));
     }
 
-    /** The way that is chosen. */
+    /** The way that is chosen; undefined while none is yet. @returns {string | undefined} */
     get chosen() {
-        return this.#way.id;
+        return this.#way?.id;
     }
 
     #arrow(event) {
@@ -91,7 +92,7 @@ export class Desk {
             return;
         }
         showFacts(way);
-        this.#trouble(way.trouble);
+        showTrouble(way.trouble);
         this.#limits(way);
         const writing = this.#writing !== null;
         byId('write').hidden = writing;
@@ -99,17 +100,6 @@ export class Desk {
         byId('stop').hidden = !writing;
         byId('hint').textContent = writing || way.ready ? '' : way.busy ? 'A moment …'
             : way.id === 'browser' ? 'Nothing runs in this browser.' : way.source === null ? 'Connect a board first.' : 'The board is not ready.';
-    }
-
-    #trouble(trouble) {
-        const box = byId('trouble');
-        const text = trouble?.sentence ?? '';
-        if (box.dataset.text !== text) { // else it would be read again
-            box.dataset.text = text;
-            box.dataset.code = trouble?.code ?? '';
-            box.replaceChildren(...(trouble ? [el('p', {}, el('b', {}, trouble.message), ' ', trouble.todo)] : []));
-        }
-        box.hidden = trouble === null;
     }
 
     /** The dials of a model that is new at the desk go as far as it does. What a person types after that is left alone. */
@@ -202,13 +192,11 @@ export class Desk {
             const same = (end.lost ?? 0) > 0 ? '' : this.#stories.compare({ sha256: source.info.sha256, ...request, tokens: 0 }, way.name, ids);
             this.#say(this.#story.end({ ...end, why, count: why === 'stopped' ? ids.length : end.count }, same));
             if (profile && end.count > 1) {
-                this.#operations = [await source.profile(), way.model, chip];
-                this.refresh();
+                await this.#profile(way, source, chip);
             }
         } catch (error) {
-            const trouble = troubleOf(error);
             this.#story.broke('It ended early.');
-            way.set({ trouble });
+            this.#failed(way, source, error);
         } finally {
             this.#writing = null;
             const focused = document.activeElement === byId('stop') || document.activeElement === document.body;
@@ -217,6 +205,23 @@ export class Desk {
                 byId('write').focus();
             }
             way.prove();
+        }
+    }
+
+    /** Asks where the time of a story went. The story is whole without. */
+    async #profile(way, source, chip) {
+        try {
+            this.#operations = [await source.profile(), way.model, chip];
+            this.refresh();
+        } catch (error) {
+            this.#failed(way, source, error);
+        }
+    }
+
+    /** Tells what failed; not of a source that is let go of: whoever did that knows, or has told it. */
+    #failed(way, source, error) {
+        if (way.source === source) {
+            way.set({ trouble: troubleOf(error) });
         }
     }
 

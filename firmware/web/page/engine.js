@@ -22,10 +22,16 @@ export class Engine {
     /** @param {Worker} worker */
     constructor(worker) {
         this.#worker = worker;
-        worker.onmessage = ({ data }) => this.#answer(data);
+        let heard = false;
+        worker.onmessage = ({ data }) => {
+            heard = true;
+            this.#answer(data);
+        };
         worker.onerror = (event) => {
             event.preventDefault?.();
-            this.#fail(new Trouble('crash', `The engine’s worker ended: ${event.message || 'the browser does not say why'}.`,
+            // A file of it that is missing has no message; one that it stumbles over has.
+            this.#fail(!heard && !event.message ? new Trouble('fetch', 'The page could not read the files of its engine where it came from.',
+                'Is chiplm page still running? Start it again, and load the page anew.') : new Trouble('crash', `The engine’s worker ended: ${event.message || 'the browser does not say why'}.`,
                 'Load the page anew; close other pages if the browser is short of memory.'));
         };
         worker.onmessageerror = () => this.#fail(new Trouble('crash', 'A message of the engine’s worker cannot be read.',
@@ -47,6 +53,10 @@ export class Engine {
      */
     static async start({ image, wasm = new URL('./engine.wasm', import.meta.url), onProgress, signal }) {
         signal?.throwIfAborted();
+        if (globalThis.Worker === undefined || globalThis.WebAssembly === undefined) {
+            throw new Trouble('no-engine', `This browser has no ${globalThis.Worker === undefined ? 'workers' : 'WebAssembly'}, without which no `
+                + 'model runs in it.', 'Take a current browser, or allow it in this one’s settings; or connect a board.');
+        }
         const engine = new Engine(new Worker(new URL('./engine-worker.js', import.meta.url), { type: 'module' }));
         const give = () => engine.#fail(signal.reason);
         signal?.addEventListener('abort', give);

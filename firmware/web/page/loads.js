@@ -3,6 +3,7 @@
  * checked against its hash before any is written.
  */
 import { hexOf } from './md5.js';
+import { isListOf, isObject, isText } from './shapes.js';
 import { Trouble } from './trouble.js';
 
 /** The chip that this page flashes, as esptool and as the files name it, and its number in the header of a program. */
@@ -218,19 +219,19 @@ export async function folderLoad(files) {
     const found = byName(files);
     const manifestFile = found.get('manifest.json');
     const manifest = manifestFile === undefined ? null : await jsonFile(manifestFile, EXPORT_AGAIN);
-    if (manifest?.kind !== 'chiplm export' || manifest.version !== 1 || typeof manifest.files !== 'object' || manifest.files === null) {
+    if (manifest?.kind !== 'chiplm export' || manifest.version !== 1 || !isObject(manifest.files)) {
         throw new Trouble('folder', 'This is no folder that chiplm export wrote: it has no manifest.json of it.',
             `Choose one such as exports/combo-${CHIP.target}.`);
     }
     if (manifest.target !== CHIP.target) {
-        throw new Trouble('target', `This export was made for the target ${manifest.target}, not for the ${CHIP.target}.`,
+        throw new Trouble('target', `This export was made for the target ${String(manifest.target).slice(0, 40)}, not for the ${CHIP.target}.`,
             `Export for the board: chiplm export --target ${CHIP.target}.`);
     }
     const take = async (name) => {
         const file = found.get(name);
         const want = manifest.files[name];
-        if (file === undefined || want === undefined) {
-            throw new Trouble('folder', `The folder has no ${name}${want === undefined ? ' of the export' : ''}.`, EXPORT_AGAIN);
+        if (file === undefined || !isObject(want) || !isText(want.sha256)) {
+            throw new Trouble('folder', `The folder has no ${name}${file === undefined ? '' : ' of the export'}.`, EXPORT_AGAIN);
         }
         const bytes = new Uint8Array(await file.arrayBuffer());
         const hash = await sha256(bytes);
@@ -239,7 +240,9 @@ export async function folderLoad(files) {
     };
     await take('flasher.json'); // its hash
     const flasher = await jsonFile(found.get('flasher.json'), EXPORT_AGAIN);
-    const build = flasher?.builds?.find?.((one) => one?.chipFamily === CHIP.name && Array.isArray(one.parts));
+    const isPart = (part) => isObject(part) && isText(part.path) && Number.isSafeInteger(part.offset) && part.offset >= 0;
+    const builds = isObject(flasher) && Array.isArray(flasher.builds) ? flasher.builds : [];
+    const build = builds.find((one) => isObject(one) && one.chipFamily === CHIP.name && isListOf(one.parts, isPart));
     if (build === undefined) {
         throw new Trouble('target', `This export has nothing for the ${CHIP.name}.`, EXPORT_AGAIN);
     }
@@ -253,7 +256,7 @@ export async function folderLoad(files) {
     }
     const carried = firmware.length > 0;
     return {
-        title: manifest.model,
+        title: isText(manifest.model) ? manifest.model : 'a model',
         model: { name: 'model', offset: null, ...model },
         firmware: carried ? firmware : null,
         version: carried ? checkFirmware(firmware, EXPORT_AGAIN) : '',

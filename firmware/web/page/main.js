@@ -6,6 +6,7 @@ import { readServer } from './models.js';
 import { keepSettings, restoreSettings } from './settings.js';
 import { troubleOf } from './trouble.js';
 import { FlashView } from './view-flash.js';
+import { showTrouble } from './view-trouble.js';
 import { BoardWay } from './way-board.js';
 import { BrowserWay } from './way-browser.js';
 import { VirtualWay } from './way-virtual.js';
@@ -22,7 +23,7 @@ function watchLoading(way) {
     });
     way.addEventListener('change', () => {
         meter.hidden = way.caption !== 'starting';
-        byId('start-engine').hidden = way.caption !== 'failed';
+        byId('start-engine').hidden = way.caption !== 'failed' || way.models.length === 0;
         if (way.caption === 'ready' && way.seconds !== null) {
             byId('panel-browser').querySelector('.lead').textContent = 'The engine of the board, compiled for this browser. It computes '
                 + `the same bits, from the same weights. It started in ${short(way.seconds)} seconds.`;
@@ -126,6 +127,15 @@ function ownStorage() {
     }
 }
 
+/** What a part of an address stands for; one that cannot be read stands for itself. */
+function decoded(text) {
+    try {
+        return decodeURIComponent(text);
+    } catch {
+        return text;
+    }
+}
+
 async function start() {
     const storage = ownStorage();
     let server = { models: [], firmware: null, virtual: null };
@@ -151,7 +161,7 @@ async function start() {
     }
     const [, way, address] = /^#(browser|board|virtual)(?:=(.+))?$/.exec(globalThis.location.hash) ?? [];
     if (address !== undefined) {
-        byId('address').value = decodeURIComponent(address);
+        byId('address').value = decoded(address);
     }
     if (missing !== null) {
         browser.set({ caption: 'failed', trouble: missing });
@@ -165,4 +175,4 @@ async function start() {
     globalThis.addEventListener('pagehide', () => keepSettings(storage, desk.chosen));
 }
 
-start();
+start().catch((error) => showTrouble(troubleOf(error)));

@@ -31,6 +31,23 @@ export function restoreSettings(storage) {
 }
 
 /**
+ * Keeps a text, if there is room for it.
+ * @param {Storage} storage
+ * @param {string} key
+ * @param {string} text
+ * @returns {boolean} whether there was
+ */
+export function keep(storage, key, text) {
+    try {
+        storage.setItem(key, text);
+        return true;
+    } catch {
+        return false; // browsers give a page some megabytes
+    }
+}
+
+/**
+ * Keeps all that was typed; without the start of the story, if that is too long.
  * @param {Storage} storage
  * @param {string} way
  */
@@ -42,5 +59,5 @@ export function keepSettings(storage, way) {
     for (const id of CHECKS) {
         kept[id] = document.getElementById(id).checked;
     }
-    storage.setItem(KEY, JSON.stringify(kept));
+    keep(storage, KEY, JSON.stringify(kept)) || keep(storage, KEY, JSON.stringify({ ...kept, start: undefined }));
 }

@@ -4,6 +4,7 @@ import { flash } from './flash.js';
 import { imageCrc } from './loads.js';
 import { NO_SERVER } from './models.js';
 import { choosePort, isBridge, openPort, serialStream, webSerial } from './serial.js';
+import { keep } from './settings.js';
 import { Trouble, troubleOf } from './trouble.js';
 import { LineWay } from './way.js';
 
@@ -104,7 +105,7 @@ export class BoardWay extends LineWay {
             this.#port = port;
             await flash({
                 esptool, port, load: goods, modelOnly, signal: stop.signal, ...tell,
-                onWriting: () => this.storage.setItem(MARK, goods.title), onLog: (line) => this.hear(line),
+                onWriting: () => keep(this.storage, MARK, goods.title), onLog: (line) => this.hear(line),
             });
             written = true;
             this.storage.removeItem(MARK);

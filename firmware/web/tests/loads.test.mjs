@@ -51,6 +51,15 @@ test('a folder that export wrote', async () => {
     assert.equal(bare.firmware, null);
 });
 
+test('a folder whose model has no name has one that can be shown', async () => {
+    assert.equal((await folderLoad(picked(remade((manifest) => { manifest.model = { a: 1 }; })))).title, 'a model');
+});
+
+/** A folder with another manifest. */
+function remade(change) {
+    return folder({ spoil: (files, manifest) => { change(manifest); files['manifest.json'] = text(manifest); } });
+}
+
 const flip = (name, at) => (files) => { files[name] = files[name].map((byte, i) => (i === at ? byte ^ 1 : byte)); };
 for (const [name, files, code] of [
     ['nothing', {}, 'folder'],
@@ -69,6 +78,13 @@ for (const [name, files, code] of [
     ['builds that are none', folder({ change: (all) => { all['flasher.json'] = text({ builds: 7 }); } }), 'target'],
     ['a model that is none', folder({ change: (all) => { all['model.clm'] = new Uint8Array(100); } }), 'image'],
     ['a model that was cut', folder({ change: (all) => { all['model.clm'] = all['model.clm'].slice(0, 4000); } }), 'image'],
+    ['builds of another shape', folder({ change: (all) => { all['flasher.json'] = text(null); } }), 'target'],
+    ['parts that are null', folder({ change: (all) => { all['flasher.json'] = text({ builds: [{ chipFamily: 'ESP32-S3', parts: [null] }] }); } }), 'target'],
+    ['a part that lies nowhere', folder({ change: (all) => { all['flasher.json'] = text({ builds: [{ chipFamily: 'ESP32-S3', parts: [{ path: 'firmware.bin', offset: -1 }] }] }); } }), 'target'],
+    ['a list of files', remade((manifest) => { manifest.files = []; }), 'folder'],
+    ['a model that the manifest has as null', remade((manifest) => { manifest.files['model.clm'] = null; }), 'folder'],
+    ['a model that has no hash', remade((manifest) => { manifest.files['model.clm'] = { bytes: 5000 }; }), 'folder'],
+    ['a target that is none', remade((manifest) => { manifest.target = { a: 1 }; }), 'target'],
     ['firmware for another chip', folder({ change: (all) => { all['firmware.bin'] = program(9000, { chip: 0 }); } }), 'firmware'],
     ['a boot loader that is none', folder({ change: (all) => { all['bootloader.bin'] = new Uint8Array(9); } }), 'firmware'],
 ]) {

@@ -147,6 +147,70 @@ test('something else at the port', { timeout: 180000 }, async (t) => {
     assert.match(await trouble(page, 'noise'), /Something talks/);
 });
 
+/** A firmware that answers V, and then only prints its log. */
+const talker = {
+    connect(send) {
+        const say = (text) => send(new TextEncoder().encode(text));
+        let timer;
+        return {
+            write(bytes) {
+                if (String.fromCharCode(...bytes).includes('V')) {
+                    say('V 1\r\n');
+                    timer ??= setInterval(() => say('E (1234) psram: something\r\n'), 100);
+                }
+            },
+            close: () => clearInterval(timer),
+        };
+    },
+};
+
+test('connecting is given up at once, and can be begun again', async (t) => {
+    const { page, account } = await open(t, talker);
+    for (let i = 0; i < 2; i++) {
+        await page.locator('#connect').click();
+        await page.locator('#board-log').waitFor();
+        assert.equal(await page.locator('#disconnect').innerText(), 'Cancel');
+        await page.locator('#disconnect').click();
+        await page.locator('#connect:enabled').waitFor({ timeout: 5000 });
+        assert.ok(await page.locator('#trouble').isHidden(), await page.locator('#trouble').innerText());
+        assert.ok(await page.locator('#disconnect').isHidden());
+    }
+    assert.deepEqual(account.errors, []);
+});
+
+test('a board that greets and then only talks', { timeout: 180000 }, async (t) => {
+    const { page } = await open(t, talker);
+    await page.locator('#connect').click();
+    assert.match(await trouble(page, 'silent'), /has not answered .I. for 30 seconds.*RESET/s);
+});
+
+test('what a board says of itself in another shape is told, and breaks nothing', async (t) => {
+    const { page, account } = await open(t, firmware({ says: info({ memories: [null] }) }));
+    await page.locator('#connect').click();
+    assert.match(await trouble(page, 'answer'), /where the answer to I belongs/);
+    assert.deepEqual(account.errors, []);
+});
+
+test('Disconnect in the middle of a story is no trouble', async (t) => {
+    const words = Array.from({ length: 200 }, (_, i) => ` word${i}`);
+    const { page, account } = await connected(t, firmware({ words, every: 20 }));
+    await page.locator('#write').click();
+    await page.waitForFunction(() => document.querySelectorAll('.token').length > 3);
+    await page.locator('#disconnect').click();
+    await page.locator('#connect').waitFor();
+    const { end } = await written(page);
+    assert.match(end, /ended early/);
+    assert.ok(await page.locator('#trouble').isHidden(), await page.locator('#trouble').innerText());
+    assert.deepEqual(account.errors, []);
+});
+
+test('a profile that cannot be read leaves the story whole', async (t) => {
+    const { page } = await connected(t, firmware({ profile: '{"profile":null}' }));
+    assert.equal((await write(page)).tokens, 5);
+    assert.match(await trouble(page, 'answer'), /the answer to Q/);
+    assert.match((await story(page)).end, /5 tokens/);
+});
+
 test('nothing at the port', { timeout: 180000 }, async (t) => {
     const { page } = await open(t, { connect: () => ({ write() {}, close() {} }) });
     await page.locator('#connect').click();

@@ -229,3 +229,10 @@ test('flashing is stopped', async (t) => {
     assert.equal(chip.written.length, length);
     assert.equal(await page.evaluate(() => globalThis.testPort.port.readable), null, 'the port is free');
 });
+
+test('a server that is gone is told when a board is to be flashed', async (t) => {
+    const { page } = await open(t, {}, { before: (p) => p.route('**/vendor/esptool.js', (route) => route.abort()) });
+    await page.locator('#flash-go').click();
+    assert.match(await trouble(page, 'fetch'), /esptool\.js.*chiplm page still running/s);
+    assert.ok(await page.locator('#flash-go').isEnabled());
+});

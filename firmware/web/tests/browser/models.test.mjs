@@ -71,6 +71,20 @@ test('the dials go as far as the model that is chosen, and get back what was ask
     assert.deepEqual(await dials(page), [10, 3000], 'what was typed meanwhile stays');
 });
 
+test('another model in the middle of a story is no trouble', async (t) => {
+    const { page, account } = await open(t);
+    await page.locator('#model').selectOption('combo');
+    await runs(page, 'combo');
+    await dial(page, { length: 256 });
+    await page.locator('#write').click();
+    await page.waitForFunction(() => document.querySelectorAll('.token').length > 3);
+    await page.locator('#model').selectOption('small');
+    await runs(page, 'small');
+    assert.ok(await page.locator('#trouble').isHidden(), await page.locator('#trouble').innerText());
+    assert.ok((await write(page)).tokens > 0);
+    assert.deepEqual(account.errors, []);
+});
+
 test('a page that is loaded anew keeps its model, and what was ticked', async (t) => {
     const { page } = await open(t);
     await page.locator('#model').selectOption('combo');

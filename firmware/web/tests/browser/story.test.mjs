@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { facts } from '../engine/released.mjs';
-import { dial, launch, openPage, proof, ready, write, written } from '../support/browser.mjs';
+import { dial, launch, openPage, proof, ready, trouble, write, written } from '../support/browser.mjs';
 import { servePage } from '../support/program.mjs';
 
 const context = facts.context_length;
@@ -214,4 +214,66 @@ test('files that the server does not give are told', async (t) => {
     t.after(() => cut.context.close());
     await cut.page.locator('#trouble').waitFor();
     assert.match(await cut.page.locator('#trouble').innerText(), /engine refuses this image/i);
+});
+
+/** What the browser itself says of a request that fails is no fault of the page. */
+const faults = (account) => account.errors.filter((text) => !/Failed to load resource|ERR_/.test(text));
+
+for (const [name, files] of Object.entries({
+    'a list of something': { 'models.json': [{ name: 'x' }] }, 'no list': { 'models.json': {} }, 'a list of nothing': { 'models.json': [null] },
+    'a page that is null': { 'page.json': null }, 'firmware that is a number': { 'firmware.json': 7 },
+})) {
+    test(`a server with other files is told, and nothing else breaks: ${name}`, async (t) => {
+        const [[file, value]] = Object.entries(files);
+        const { page, context: own, account } = await openPage(browser, server.address, {
+            before: (p) => p.route(`**/${file}`, (route) => route.fulfill({ status: 200, contentType: 'application/json', body: JSON.stringify(value) })),
+        });
+        t.after(() => own.close());
+        assert.ok((await trouble(page, 'fetch')).includes(file));
+        assert.ok(await page.locator('#start-engine').isHidden(), 'nothing could start');
+        await page.locator('#tab-board').click();
+        assert.ok(await page.locator('#connect').isVisible());
+        assert.deepEqual(faults(account), []);
+    });
+}
+
+test('an address that cannot be decoded is shown as it is', async (t) => {
+    const { page, context: own, account } = await openPage(browser, server.address);
+    t.after(() => own.close());
+    await page.goto('about:blank');
+    await page.goto(`${server.address}#virtual=%zz`);
+    await page.locator('#virtual-connect').click();
+    await trouble(page, 'address');
+    assert.equal(await page.locator('#address').inputValue(), '%zz');
+    assert.deepEqual(faults(account), []);
+});
+
+for (const name of ['Worker', 'WebAssembly']) {
+    test(`a browser without ${name} says so`, async (t) => {
+        const { page, context: own, account } = await openPage(browser, server.address, { before: (p) => p.addInitScript((what) => { delete globalThis[what]; }, name) });
+        t.after(() => own.close());
+        assert.match(await trouble(page, 'no-engine'), name === 'Worker' ? /no workers/ : /no WebAssembly/);
+        assert.deepEqual(faults(account), []);
+    });
+}
+
+test('a server that is gone is told when a model starts', async (t) => {
+    const { page, context: own, account } = await openPage(browser, server.address, { way: 'board', serial: false });
+    t.after(() => own.close());
+    await own.setOffline(true);
+    await page.locator('#tab-browser').click();
+    assert.match(await trouble(page, 'fetch'), /chiplm page still running/);
+    await own.setOffline(false);
+    await page.locator('#start-engine').click();
+    await ready(page, 'browser');
+    assert.deepEqual(faults(account), []);
+});
+
+test('a start that is too long to be kept leaves the other settings', async (t) => {
+    const { page } = await open(t);
+    await page.evaluate(() => { document.getElementById('start').value = 'x'.repeat(6e6); });
+    await dial(page, { seed: 9 });
+    await page.reload();
+    await ready(page, 'browser');
+    assert.deepEqual(await page.evaluate(() => ['start', 'seed'].map((id) => document.getElementById(id).value)), ['Once upon a time', '9']);
 });

@@ -29,6 +29,8 @@ export function failed(code, message, change = {}) {
     return info({ error: { code, message }, model: undefined, ...change });
 }
 
+const PROFILE = '{"format":"chiplm-profile-1","tokens":4,"us":5000,"profile":[{"operation":"head","us":3000},{"operation":"qkv","us":2000}]}';
+
 /**
  * A program for a Chip.
  * @param {object} [options]
@@ -37,8 +39,9 @@ export function failed(code, message, change = {}) {
  * @param {number} [options.every] ms between two of them
  * @param {(i: number, say: (text: string) => void) => boolean | void} [options.before] is called before token i; true: it is left out
  * @param {string} [options.digest]
+ * @param {string} [options.profile] what Q answers
  */
-export function firmware({ says = info(), words = [' there', ' was', ' a', ' frog', '.'], every = 5, before = () => {}, digest = '0x0123456789abcdef' } = {}) {
+export function firmware({ says = info(), words = [' there', ' was', ' a', ' frog', '.'], every = 5, before = () => {}, digest = '0x0123456789abcdef', profile = PROFILE } = {}) {
     return {
         connect(send) {
             const say = (text) => send(Uint8Array.from(text, (c) => c.charCodeAt(0)));
@@ -82,7 +85,7 @@ export function firmware({ says = info(), words = [' there', ' was', ' a', ' fro
                         kind === 'S' ? story(Number(first)) : say(`${line} ${digest}\r\n`);
                     }
                 } else if (line === 'Q') {
-                    say('{"format":"chiplm-profile-1","tokens":4,"us":5000,"profile":[{"operation":"head","us":3000},{"operation":"qkv","us":2000}]}\r\n');
+                    say(`${profile}\r\n`);
                 } else if (kind === 'Q') {
                     say(`${line}\r\n`);
                 }
