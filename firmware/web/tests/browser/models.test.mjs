@@ -110,7 +110,7 @@ test('a model that the server has no more is forgotten', async (t) => {
 });
 
 test('the line under the name, and the identity, are those of the model that is looked at', async (t) => {
-    const { page } = await open(t);
+    const { page, account } = await open(t);
     const tagline = page.locator('#tagline');
     const own = await tagline.innerText();
     await page.locator('#model').selectOption('combo');
@@ -124,6 +124,7 @@ test('the line under the name, and the identity, are those of the model that is 
     await page.locator('#model').selectOption('laid-out');
     await runs(page, 'laid-out'); // not by the name of another entry with the same weights
     assert.equal(await tagline.innerText(), own);
+    assert.deepEqual(account.errors, []);
 });
 
 test('a page from elsewhere says that it reaches no virtual board', async (t) => {
