@@ -44,6 +44,9 @@ static int fill(input *in, uint32_t wait_ms) {
 static size_t without_end(const input *in, size_t n) { return n > 0 && in->bytes[in->start + n - 1] == '\r' ? n - 1 : n; }
 
 input_kind input_line(input *in, char **line, size_t *n) {
+    if (port_stopped(in->port)) { /* lines that came before are not begun any more */
+        return INPUT_STOPPED;
+    }
     for (;;) {
         size_t length;
         if (find(in, &length)) {
@@ -68,7 +71,7 @@ input_kind input_line(input *in, char **line, size_t *n) {
 }
 
 bool input_wants_stop(input *in) {
-    if (!in->ended && fill(in, 0) == PORT_STOPPED) {
+    if (port_stopped(in->port) || (!in->ended && fill(in, 0) == PORT_STOPPED)) { /* fill does not look when it is full */
         return true;
     }
     size_t n;

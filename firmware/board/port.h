@@ -33,6 +33,9 @@ enum { PORT_STOPPED = -1, PORT_ENDED = -2 };
  * board PORT_STOPPED when it is to end at once, and PORT_ENDED when nothing will come any more. */
 int port_read(port *p, void *to, size_t room, uint32_t wait_ms);
 
+/* Whether a virtual board is to end at once. Never on a chip. */
+bool port_stopped(port *p);
+
 /* Writes what it can within so many milliseconds, and returns how many bytes that was: fewer than n when nobody reads. */
 size_t port_write(port *p, const void *bytes, size_t n, uint32_t wait_ms);
 

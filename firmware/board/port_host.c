@@ -80,6 +80,11 @@ int port_read(port *p, void *to, size_t room, uint32_t wait_ms) {
     return n == 0 || (errno != EIO && errno != EAGAIN && errno != EINTR) ? PORT_ENDED : 0;
 }
 
+bool port_stopped(port *p) {
+    (void)wait_for(p, -1, 0, 0); /* for nothing but the stop */
+    return p->stopped;
+}
+
 size_t port_write(port *p, const void *bytes, size_t n, uint32_t wait_ms) {
     const uint64_t end = port_microseconds(p) + wait_ms * 1000ULL;
     size_t done = 0;

@@ -96,6 +96,11 @@ int port_read(port *p, void *to, size_t room, uint32_t wait_ms) {
     return usb_serial_jtag_read_bytes(to, room, pdMS_TO_TICKS(wait_ms));
 }
 
+bool port_stopped(port *p) {
+    (void)p;
+    return false;
+}
+
 /* The driver takes all bytes or none. */
 size_t port_write(port *p, const void *bytes, size_t n, uint32_t wait_ms) {
     (void)p;

@@ -136,10 +136,18 @@ func (s *Socket) talk(c *websocket.Conn, p io.ReadWriteCloser) farewell {
 	defer p.Close() // the line is free before the client has answered to the goodbye, for which it may take its time
 	select {
 	case first := <-ends:
+		s.board.giveUp(p)
 		return first
 	case <-s.ctx.Done():
 		return farewell{websocket.StatusGoingAway, ""}
 	}
+}
+
+// giveUp takes back what a client that is gone asked for: what the board has not read, and what it is doing. A few lines that
+// it has read ahead are answered still, as the protocol wants it.
+func (b *Board) giveUp(p io.Writer) {
+	discard(b.master)
+	_, _ = io.WriteString(p, "\nX\n") // there is room for it now
 }
 
 // fromClient passes on what a client sends.

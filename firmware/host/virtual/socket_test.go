@@ -1,17 +1,21 @@
 package virtual
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/coder/websocket"
+	"github.com/creack/pty"
+	"golang.org/x/term"
 
 	"github.com/chiplm/chiplm/firmware/host/line"
 	"github.com/chiplm/chiplm/firmware/host/loopback"
@@ -313,5 +317,76 @@ func TestDeafClientAtTheEnd(t *testing.T) {
 	end()
 	if took := time.Since(begin); took > 15*time.Second {
 		t.Errorf("the end took %v", took)
+	}
+}
+
+// A board ends at once, whatever a client has asked for and not read.
+func TestEndsBeneathAFlood(t *testing.T) {
+	b := start(t, Options{Model: tinymodel.Image(t, "context_length=4096", "train.batch_tokens=8192")})
+	at, _ := listening(t, b, "127.0.0.1:0")
+	ws, _, err := dial(t, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flood := []byte(strings.Repeat("S 4000 0 0 1 hi\n", 4000))
+	go func() { _ = ws.Write(context.Background(), websocket.MessageBinary, flood) }()
+	if _, _, err := ws.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(200 * time.Millisecond)
+	begin := time.Now()
+	if err := b.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("its end took %v", took)
+	}
+}
+
+// The story of a client that is gone is given up.
+func TestGivenUp(t *testing.T) {
+	b := start(t, Options{Model: tinymodel.Image(t, "context_length=4096", "train.batch_tokens=8192")})
+	p := open(t, b.Port())
+	if _, err := io.WriteString(p, "\nS 4000 0 0 1 hi\n"); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(p)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "T ") {
+	}
+	b.giveUp(p)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "E ") {
+	}
+	if end := lines.Text(); !strings.HasSuffix(end, " stopped") {
+		t.Errorf("the story ended with %q", end)
+	}
+}
+
+// What nobody has read can be taken back; the line goes on.
+func TestDiscard(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("on Linux alone")
+	}
+	master, slave, err := pty.Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer master.Close()
+	defer slave.Close()
+	if _, err := term.MakeRaw(int(slave.Fd())); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := io.WriteString(slave, strings.Repeat("dropped\n", 100)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+		discard(master)
+		if _, err := io.WriteString(slave, "kept\n"); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, 64)
+		if n, err := master.Read(got); err != nil || string(got[:n]) != "kept\n" {
+			t.Errorf("%q arrived, %v", got[:n], err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 
 	"github.com/creack/pty"
@@ -26,6 +27,7 @@ type Options struct {
 // Board is a virtual board that runs.
 type Board struct {
 	port    string
+	master  *os.File
 	link    string
 	cancel  context.CancelFunc
 	done    chan struct{}
@@ -42,7 +44,7 @@ func Start(opt Options) (*Board, error) {
 	if err != nil {
 		return nil, fmt.Errorf("virtual board: no pseudo-terminal: %w", err)
 	}
-	b := &Board{port: slave.Name(), done: make(chan struct{}), booted: make(chan struct{})}
+	b := &Board{port: slave.Name(), master: master, done: make(chan struct{}), booted: make(chan struct{})}
 	// A terminal would echo what the board says back to it, until a client opens it raw.
 	_, err = term.MakeRaw(int(slave.Fd()))
 	if err == nil && opt.Link != "" {
