@@ -101,27 +101,39 @@ func (s *Socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the client was told
 	}
-	defer c.CloseNow()
 	c.SetReadLimit(-1) // messages are passed on as they come, never held whole
 	p, err := port.Open(s.board.Port())
 	switch {
 	case errors.Is(err, port.ErrBusy):
-		c.Close(websocket.StatusTryAgainLater, taken)
+		goodbye(c, farewell{websocket.StatusTryAgainLater, taken})
 	case err != nil:
-		c.Close(websocket.StatusGoingAway, "") // the board has ended
+		goodbye(c, farewell{websocket.StatusGoingAway, ""}) // the board has ended
 	default:
-		end := s.talk(c, p)
-		c.Close(end.code, end.reason)
+		goodbye(c, s.talk(c, p))
 	}
 }
 
-// patience is how long a client may take for what it is being sent when the socket ends.
+// patience is how long a client may take for what it is being sent when the socket ends, and then to answer the goodbye.
 const patience = time.Second
 
 // farewell is with what a client is closed.
 type farewell struct {
 	code   websocket.StatusCode
 	reason string
+}
+
+// goodbye closes a client, which need not answer.
+func goodbye(c *websocket.Conn, f farewell) {
+	closed := make(chan struct{})
+	go func() { // which takes seconds where no answer comes, and cannot be cut short
+		defer close(closed)
+		c.Close(f.code, f.reason)
+		c.CloseNow()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(patience):
+	}
 }
 
 // talk passes bytes on until one of the two goes away, or the socket is closed.

@@ -320,6 +320,23 @@ func TestDeafClientAtTheEnd(t *testing.T) {
 	}
 }
 
+// Nor by one that does not answer the goodbye.
+func TestRudeClientAtTheEnd(t *testing.T) {
+	b := start(t, Options{Model: tinymodel.Image(t)})
+	at, end := listening(t, b, "127.0.0.1:0")
+	ws, _, err := dial(t, at, nil) // nobody reads it, and it is the reader that answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.CloseNow()
+	time.Sleep(100 * time.Millisecond)
+	begin := time.Now()
+	end()
+	if took := time.Since(begin); took > 4*time.Second {
+		t.Errorf("the end took %v", took)
+	}
+}
+
 // A board ends at once, whatever a client has asked for and not read.
 func TestEndsBeneathAFlood(t *testing.T) {
 	b := start(t, Options{Model: tinymodel.Image(t, "context_length=4096", "train.batch_tokens=8192")})

@@ -24,6 +24,7 @@ export function ownMachine(host = globalThis.location.hostname) {
  */
 export function socketAddress(text) {
     const typed = text.trim();
+    const shown = typed.length > 60 ? `${typed.slice(0, 60)}…` : typed;
     const full = /^\d{1,5}$/.test(typed) ? `ws://127.0.0.1:${typed}` : /^[a-z]+:\/\//i.test(typed) ? typed : `ws://${typed}`;
     let url = null;
     try {
@@ -32,8 +33,12 @@ export function socketAddress(text) {
         // is told below
     }
     const host = url?.hostname ?? '';
+    if (url?.protocol === 'ws:' && host === '[::1]') { // no policy of a page can name it
+        throw new Trouble('address', `“${shown}” is an address that browsers let no page talk to.`,
+            'Start the board at 127.0.0.1: chiplm board --virtual MODEL --listen 127.0.0.1:7411.');
+    }
     if (url === null || url.protocol !== 'ws:' || (host !== '127.0.0.1' && host !== 'localhost') || url.port === '') {
-        throw new Trouble('address', `“${typed}” is no address of a virtual board.`,
+        throw new Trouble('address', `“${shown}” is no address of a virtual board.`,
             'Take the one that chiplm board prints, such as ws://127.0.0.1:7411: this page talks to this machine alone.');
     }
     return `ws://${host}:${url.port}/`;

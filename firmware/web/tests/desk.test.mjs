@@ -7,7 +7,7 @@ import { nice, scaleOf } from '../page/chart.js';
 import { against, bytes, left, plain, short } from '../page/format.js';
 import { predictedAt, predictedMean, predictedOperation } from '../page/prediction.js';
 import { requestOf } from '../page/request.js';
-import { ownMachine } from '../page/socket.js';
+import { ownMachine, socketAddress } from '../page/socket.js';
 import { Stories } from '../page/stories.js';
 import { Trouble, troubleOf } from '../page/trouble.js';
 
@@ -103,5 +103,14 @@ test('only pages of this machine reach a virtual board', () => {
     }
     for (const host of ['example.org', '192.168.1.5', '127.0.0.1.example.org', 'localhost.example.org', '']) {
         assert.throws(() => ownMachine(host), { code: 'elsewhere' }, host);
+    }
+});
+
+test('an address of a virtual board is one of this machine, and what is none is told shortly', () => {
+    for (const typed of ['7411', ' 127.0.0.1:7411 ', 'ws://127.0.0.1:7411', 'WS://127.0.0.1:7411/x']) {
+        assert.equal(socketAddress(typed), 'ws://127.0.0.1:7411/');
+    }
+    for (const typed of ['', '%zz', 'ws://example.org:80', 'http://127.0.0.1:1', 'ws://127.0.0.1', 'ws://[::1]:7411', '[::1]:7411', 'x'.repeat(100000), '99999']) {
+        assert.throws(() => socketAddress(typed), (error) => error.code === 'address' && error.message.length < 200 && /127\.0\.0\.1/.test(error.todo));
     }
 });
