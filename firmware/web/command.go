@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -125,14 +124,14 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 			return err
 		}
 		l.Close()
-	} else if err := replaceable(o.out); err != nil {
+	} else if _, err := replaceable(o.out); err != nil {
 		return err
 	}
-	work, err := os.MkdirTemp("", "chiplm-page-*")
+	work, done, err := workFolder()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(work)) }()
+	defer func() { err = errors.Join(err, done()) }()
 	life, end := context.WithCancel(ctx)
 	models := &opener{life: life, root: o.root, work: work, firmware: o.firmware, target: target, notes: notes}
 	s.models, err = models.open(names)

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
@@ -101,7 +103,28 @@ func TestOutRefuses(t *testing.T) {
 	write(filepath.Join(foreign, pageFile), `{"kind": "another page", "files": {}}`)
 	file := filepath.Join(t.TempDir(), "file")
 	write(file, "text")
-	for name, dir := range map[string]string{"a page with something more": page, "another folder": home, "another's page": foreign, "a file": file} {
+	changed := filepath.Join(t.TempDir(), "page")
+	if _, _, err := execute(t, t.Context(), dist, image, "--out", changed); err != nil {
+		t.Fatal(err)
+	}
+	write(filepath.Join(changed, "index.html"), strings.ToUpper("<!doctype html><title>chiplm</title>")) // of the same length
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(page, link); err != nil {
+		t.Fatal(err)
+	}
+	nowhere := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(home, "none"), nowhere); err != nil {
+		t.Fatal(err)
+	}
+	for name, told := range map[string]string{link: "mine.txt", nowhere: "does not exist", changed: "index.html was changed"} {
+		if _, _, err := execute(t, t.Context(), dist, image, "--out", name); err == nil || !strings.Contains(err.Error(), told) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := errors.Join(os.Remove(link), os.Remove(nowhere)); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"a changed page": changed, "a page with something more": page, "another folder": home, "another's page": foreign, "a file": file} {
 		before := tree(t, filepath.Dir(dir))
 		_, _, err := execute(t, t.Context(), dist, image, "--out", dir)
 		if err == nil || !strings.Contains(err.Error(), dir) {
@@ -118,5 +141,71 @@ func TestOutRefuses(t *testing.T) {
 	empty := t.TempDir()
 	if _, _, err := execute(t, t.Context(), dist, image, "--out", empty); err != nil {
 		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+// A link leads to the folder that is written, and stays one.
+func TestOutThroughLink(t *testing.T) {
+	image := tinymodel.Image(t)
+	at, link := filepath.Join(t.TempDir(), "page"), filepath.Join(t.TempDir(), "link")
+	if err := errors.Join(os.Mkdir(at, 0o755), os.Symlink(at, link)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, _, err := execute(t, t.Context(), dist, image, "--out", link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if to, err := os.Readlink(link); err != nil || to != at {
+		t.Errorf("the link leads to %q: %v", to, err)
+	}
+	if _, err := os.Stat(filepath.Join(at, "index.html")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What a program that was killed left behind goes; what somebody holds, what is new, and what is no such folder stay.
+func TestWorkFolders(t *testing.T) {
+	parent := t.TempDir()
+	t.Setenv("TMPDIR", parent)
+	held, done, err := workFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"chiplm-page-1", "chiplm-page-2", "chiplm-page-mine", "chiplm-page-3"} {
+		if err := os.MkdirAll(filepath.Join(parent, name, "in"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	old := time.Now().Add(-time.Hour)
+	for _, path := range []string{held, filepath.Join(parent, "chiplm-page-1"), filepath.Join(parent, "chiplm-page-2"), filepath.Join(parent, "chiplm-page-mine")} {
+		if err := os.Chtimes(path, old, old); err != nil {
+			t.Fatal(err)
+		}
+	}
+	clearDead(parent)
+	left, _ := filepath.Glob(filepath.Join(parent, "*"))
+	want := []string{held, filepath.Join(parent, "chiplm-page-3"), filepath.Join(parent, "chiplm-page-mine")}
+	slices.Sort(want)
+	if !slices.Equal(left, want) {
+		t.Errorf("%v are left, want %v", left, want)
+	}
+	if err := done(); err != nil {
+		t.Error(err)
+	}
+	t.Setenv("TMPDIR", filepath.Join(parent, "none"))
+	if _, _, err := workFolder(); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
+		t.Errorf("without a folder: %v", err)
+	}
+}
+
+// An error names a file as the page has it, and not a temporary one.
+func TestPutNamesTheFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(filepath.Join(file, "index.html"), "index.html", nil); err == nil || strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "index.html") {
+		t.Errorf("%v", err)
 	}
 }
