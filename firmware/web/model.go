@@ -101,6 +101,9 @@ func (o *opener) openOne(name string) (*model, error) {
 	if at := export.ImageAt(name); filepath.Ext(at) == ".clm" && !released.IsFolder(name) {
 		return o.fromImage(name, at)
 	}
+	if isExport(name) {
+		return nil, fmt.Errorf("%s is an export without its %s: export again, or name the model that it was made of", name, export.ImageFile)
+	}
 	from, err := export.OpenSource(o.life, o.root, name, o.notes)
 	if err != nil {
 		return nil, err

@@ -327,3 +327,15 @@ func TestUnique(t *testing.T) {
 		there = append(there, &model{name: got})
 	}
 }
+
+// An export whose image was removed is told as one.
+func TestExportWithoutImage(t *testing.T) {
+	dir := tinymodel.Export(t, targetName, nil)
+	if err := os.Remove(filepath.Join(dir, export.ImageFile)); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := execute(t, t.Context(), dist, dir, "--no-open", "--listen", "127.0.0.1:0")
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), export.ImageFile) {
+		t.Errorf("%v", err)
+	}
+}
