@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { facts } from '../engine/released.mjs';
-import { dial, launch, openPage, proof, ready, story, trouble, write, written } from '../support/browser.mjs';
+import { dial, launch, openPage, proof, ready, stopAfter, story, trouble, write } from '../support/browser.mjs';
 import { Chip } from '../support/chip.mjs';
 import { linked } from '../support/linked.mjs';
 import { servePage } from '../support/program.mjs';
@@ -55,10 +55,7 @@ test('the virtual board is stopped, and is free for others afterwards', async (t
     t.after(() => context.close());
     await ready(page, 'virtual');
     await dial(page, { ...asReleased, length: 250, seed: 3 });
-    await page.locator('#write').click();
-    await page.waitForFunction(() => document.querySelectorAll('.token').length > 3);
-    await page.locator('#stop').click();
-    const { end, tokens } = await written(page);
+    const { end, tokens } = await stopAfter(page, 4);
     assert.match(end, /^Stopped/);
     assert.ok(tokens < 250);
     await page.locator('#virtual-disconnect').click();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import { facts } from '../engine/released.mjs';
-import { dial, launch, openPage, proof, ready, trouble, write, written } from '../support/browser.mjs';
+import { dial, launch, openPage, proof, ready, stopAfter, trouble, write, written } from '../support/browser.mjs';
 import { servePage } from '../support/program.mjs';
 
 const context = facts.context_length;
@@ -65,10 +65,7 @@ test('the same seed writes the same story, another writes another, and nothing a
 test('a story is stopped at once, and the next one is whole', async (t) => {
     const { page } = await open(t);
     await dial(page, { length: context });
-    await page.locator('#write').click();
-    await page.waitForFunction(() => document.querySelectorAll('.token').length > 3);
-    await page.locator('#stop').click();
-    const stopped = await written(page);
+    const stopped = await stopAfter(page, 4);
     assert.match(stopped.end, /^Stopped/);
     assert.ok(stopped.tokens < context);
     await dial(page, { length: 10 });

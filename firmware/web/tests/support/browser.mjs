@@ -104,6 +104,24 @@ export async function write(page) {
     return written(page);
 }
 
+/**
+ * Writes, and stops after some tokens. The page itself clicks, since a story can be at its end before a click from outside
+ * arrives.
+ * @param {number} tokens that come at least
+ */
+export async function stopAfter(page, tokens) {
+    await page.evaluate((least) => {
+        const watch = new MutationObserver(() => {
+            if (document.querySelectorAll('#text .token').length >= least) {
+                watch.disconnect();
+                document.getElementById('stop').click();
+            }
+        });
+        watch.observe(document.getElementById('text'), { childList: true, subtree: true });
+    }, tokens);
+    return write(page);
+}
+
 /** Waits for the end of a story. */
 export async function written(page) {
     await page.locator('#write').waitFor({ state: 'visible' });
