@@ -91,13 +91,15 @@ bytes of the line, both ways.`,
 // runVirtual runs a virtual board until ctx ends.
 func runVirtual(ctx context.Context, opt virtual.Options, runs, listen string, out, errs io.Writer) (err error) {
 	path, remove, err := chipImage(ctx, runs, opt.Model, errs)
+	if err == nil {
+		defer func() { err = errors.Join(err, remove()) }() // after the board, which copies it at every boot
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, remove()) }() // after the board, which copies it at every boot
 	opt.Model = path
 	var l net.Listener
 	if listen != "" { // before there is a board: the address may be in use

@@ -16,6 +16,7 @@ import (
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/export"
+	"github.com/chiplm/chiplm/firmware/host/virtual"
 	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
 
@@ -108,6 +109,28 @@ func TestDigestWithoutBoard(t *testing.T) {
 		if !errors.As(err, &coded) || coded.ExitCode() != 2 {
 			t.Errorf("%v: %v", args, err)
 		}
+	}
+}
+
+// onceMade is a context that ends when the folder for temporary files holds something.
+type onceMade struct{ context.Context }
+
+func (c onceMade) Err() error {
+	if there, _ := os.ReadDir(os.TempDir()); len(there) > 0 {
+		return context.Canceled
+	}
+	return c.Context.Err()
+}
+
+// An interrupt just after the image of a virtual board was made leaves nothing.
+func TestInterruptLeavesNoImage(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	err := runVirtual(onceMade{t.Context()}, virtual.Options{Model: tinymodel.Run(t)}, "", "", io.Discard, io.Discard)
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
+		t.Errorf("it leaves %v", left)
 	}
 }
 
