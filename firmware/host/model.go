@@ -15,6 +15,7 @@ import (
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/regular"
+	"github.com/chiplm/chiplm/data/scratch"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export"
@@ -82,11 +83,10 @@ func chipImage(ctx context.Context, runs, name string, notes io.Writer) (path st
 	for _, n := range b.Notes {
 		fmt.Fprintf(notes, "note: %s: %s\n", from.Name, n)
 	}
-	dir, err := os.MkdirTemp("", "chiplm-board-*")
+	dir, remove, err := scratch.Folder("board")
 	if err != nil {
 		return "", nil, err
 	}
-	remove = func() error { return os.RemoveAll(dir) }
 	path = filepath.Join(dir, export.ImageFile)
 	if err := regular.WriteFile(path, b.Bytes); err != nil {
 		return "", nil, errors.Join(err, remove())

@@ -14,6 +14,7 @@ import (
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/scratch"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/targets"
 	"github.com/chiplm/chiplm/firmware/host"
@@ -127,7 +128,7 @@ func (o *options) run(ctx context.Context, names []string, out, notes io.Writer)
 	} else if _, err := replaceable(o.out); err != nil {
 		return err
 	}
-	work, done, err := workFolder()
+	work, done, err := scratch.Folder("page")
 	if err != nil {
 		return err
 	}

@@ -75,7 +75,7 @@ func (s *site) write(ctx context.Context, dir string, skipped func(error)) (*abo
 	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT):
 		return nil, fmt.Errorf("--out %s: %w: make room there, or choose another folder; nothing was changed", dir, err)
 	case errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS):
-		return nil, fmt.Errorf("--out %s: %w: choose a folder that you may write to; nothing was changed", dir, cause(err))
+		return nil, fmt.Errorf("--out %s: %w: choose a folder that you may write to; nothing was changed", dir, regular.Cause(err))
 	case err != nil:
 		return nil, fmt.Errorf("--out %s: %w", dir, err)
 	}
@@ -89,7 +89,7 @@ func put(path, name string, b []byte) error {
 		err = regular.WriteFile(path, b)
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", name, cause(err))
+		return fmt.Errorf("write %s: %w", name, regular.Cause(err))
 	}
 	return nil
 }
@@ -115,7 +115,7 @@ func replaceable(dir string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return dir, nil
 	case err != nil:
-		return "", fmt.Errorf("--out %s: %w: name a folder, or one that does not exist yet", dir, cause(err))
+		return "", fmt.Errorf("--out %s: %w: name a folder, or one that does not exist yet", dir, regular.Cause(err))
 	case link == nil && info.Mode()&fs.ModeSymlink == 0:
 		at = dir // as it was named
 	}
@@ -124,7 +124,7 @@ func replaceable(dir string) (string, error) {
 	case err == nil && len(entries) == 0:
 		return at, nil
 	case err != nil:
-		return "", fmt.Errorf("--out %s: %w: name a folder, or one that does not exist yet", dir, cause(err))
+		return "", fmt.Errorf("--out %s: %w: name a folder, or one that does not exist yet", dir, regular.Cause(err))
 	}
 	var old about
 	text, err := regular.ReadFile(filepath.Join(at, pageFile), mostText)

@@ -6,10 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chiplm/chiplm/firmware/internal/tinymodel"
 )
@@ -161,41 +159,6 @@ func TestOutThroughLink(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(at, "index.html")); err != nil {
 		t.Error(err)
-	}
-}
-
-// What a program that was killed left behind goes; what somebody holds, what is new, and what is no such folder stay.
-func TestWorkFolders(t *testing.T) {
-	parent := t.TempDir()
-	t.Setenv("TMPDIR", parent)
-	held, done, err := workFolder()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"chiplm-page-1", "chiplm-page-2", "chiplm-page-mine", "chiplm-page-3"} {
-		if err := os.MkdirAll(filepath.Join(parent, name, "in"), 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
-	old := time.Now().Add(-time.Hour)
-	for _, path := range []string{held, filepath.Join(parent, "chiplm-page-1"), filepath.Join(parent, "chiplm-page-2"), filepath.Join(parent, "chiplm-page-mine")} {
-		if err := os.Chtimes(path, old, old); err != nil {
-			t.Fatal(err)
-		}
-	}
-	clearDead(parent)
-	left, _ := filepath.Glob(filepath.Join(parent, "*"))
-	want := []string{held, filepath.Join(parent, "chiplm-page-3"), filepath.Join(parent, "chiplm-page-mine")}
-	slices.Sort(want)
-	if !slices.Equal(left, want) {
-		t.Errorf("%v are left, want %v", left, want)
-	}
-	if err := done(); err != nil {
-		t.Error(err)
-	}
-	t.Setenv("TMPDIR", filepath.Join(parent, "none"))
-	if _, _, err := workFolder(); err == nil || !strings.Contains(err.Error(), "TMPDIR") {
-		t.Errorf("without a folder: %v", err)
 	}
 }
 

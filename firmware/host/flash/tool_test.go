@@ -145,6 +145,7 @@ func TestToolFails(t *testing.T) {
 func TestFoldersThatWereLeft(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
+	const folders = "chiplm-flash-"
 	old, used, other := filepath.Join(tmp, folders+"1"), filepath.Join(tmp, folders+"2"), filepath.Join(tmp, "other")
 	for _, dir := range []string{old, used, other} {
 		if err := os.MkdirAll(filepath.Join(dir, "in"), 0o700); err != nil {

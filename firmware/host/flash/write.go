@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/regular"
+	"github.com/chiplm/chiplm/data/scratch"
 	"github.com/chiplm/chiplm/export/parts"
 )
 
@@ -59,27 +58,13 @@ func (p *Plan) Write(ctx context.Context, t *Tool, b Board, w io.Writer) error {
 
 const bootLoader = "a board that is not found enters its boot loader while BOOT is held and RESET pressed"
 
-// folders are those that the tool puts what it reads into; a run that was killed leaves one.
-const folders = "chiplm-flash-"
-
-// tidy removes folders that killed runs left. Reading a table takes seconds: what is an hour old is in no use.
-func tidy() {
-	left, _ := filepath.Glob(filepath.Join(os.TempDir(), folders+"*"))
-	for _, dir := range left {
-		if info, err := os.Lstat(dir); err == nil && info.IsDir() && time.Since(info.ModTime()) > time.Hour {
-			_ = os.RemoveAll(dir) // those of other users stay
-		}
-	}
-}
-
 // ask reads the partition table of a board and takes the model's place from it.
 func (p *Plan) ask(ctx context.Context, t *Tool, b Board, w io.Writer) error {
-	tidy()
-	dir, err := os.MkdirTemp("", folders)
+	dir, done, err := scratch.Folder("flash")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer done()
 	path := filepath.Join(dir, tableCopy)
 	if err := runTool(ctx, p.read(t, b, path), w); ctx.Err() != nil {
 		return fmt.Errorf("reading the board's partition table was stopped, and nothing was written: %w", ctx.Err())
