@@ -9,6 +9,7 @@
  * All failures are Troubles: what happened, and what to do about it.
  */
 import { received } from './engine-posted.js';
+import { NO_SERVER } from './models.js';
 import { Trouble } from './trouble.js';
 
 /** A model that runs in this browser. Requests wait for each other; any number of engines run side by side. */
@@ -31,7 +32,7 @@ export class Engine {
             event.preventDefault?.();
             // A file of it that is missing has no message; one that it stumbles over has.
             this.#fail(!heard && !event.message ? new Trouble('fetch', 'The page could not read the files of its engine where it came from.',
-                'Is chiplm page still running? Start it again, and load the page anew.') : new Trouble('crash', `The engine’s worker ended: ${event.message || 'the browser does not say why'}.`,
+                NO_SERVER) : new Trouble('crash', `The engine’s worker ended: ${event.message || 'the browser does not say why'}.`,
                 'Load the page anew; close other pages if the browser is short of memory.'));
         };
         worker.onmessageerror = () => this.#fail(new Trouble('crash', 'A message of the engine’s worker cannot be read.',
