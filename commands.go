@@ -31,7 +31,7 @@ func commands() []*cobra.Command {
 	return []*cobra.Command{
 		text,
 		bpe.Command(func(path string) (bpe.Corpus, error) { return data.Open(path) }),
-		train.Command(),
+		train.Command(export.Trainable),
 		sweep.Command(),
 		checkpoints.Command(),
 		eval.Command(),

@@ -37,7 +37,7 @@ func releasableRun(t *testing.T, model string) (run, stories string) {
 	info := data.Builtin(1, 50).Info()
 	ck.State.Corpus, ck.State.CorpusHash, ck.State.Tokens = info.Path, info.SHA256, 24000
 	if ck.Config.Experts > 0 { // one of the models has learned from another
-		ck.Config.Train.Distill = 0.25
+		ck.Config.Train.Distill, ck.Config.Train.DistillStart = 0.25, 0.5
 		ck.State.Teacher, ck.State.TeacherHash = filepath.Join(dir, "big-one", "step-00000007"), strings.Repeat("5a", 32)
 	}
 	run = filepath.Join(t.TempDir(), "runs", "small")
@@ -146,7 +146,7 @@ func checkTeacher(t *testing.T, dir string, f *released.Facts, taught bool) {
 		}
 		return
 	}
-	want := released.Teacher{Run: "big-one", ModelSHA256: strings.Repeat("5a", 32), Share: 0.25}
+	want := released.Teacher{Run: "big-one", ModelSHA256: strings.Repeat("5a", 32), Share: 0.25, From: 0.5}
 	if f.Training.Teacher == nil || *f.Training.Teacher != want || !bytes.Contains(card, []byte("| teacher | the run big-one")) ||
 		!bytes.Contains(card, []byte("--teacher big-one\n")) {
 		t.Errorf("teacher %+v, card:\n%s", f.Training.Teacher, card)

@@ -42,7 +42,11 @@ func Release(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Bui
 	f.ModelSHA256, f.ConfigSHA256, f.TokenizerSHA256 = ck.ModelSHA256, released.FileOf(config).SHA256, b.Tokenizer.Hash()
 	f.Training = released.Trained{Tokens: ck.State.Tokens, Steps: ck.State.Step, Seed: int64(b.Config.Train.Seed), Program: ck.State.CreatedBy}
 	if ck.State.TeacherHash != "" {
-		f.Training.Teacher = &released.Teacher{Run: checkpoints.RunName(ck.State.Teacher), ModelSHA256: ck.State.TeacherHash, Share: b.Config.Train.Distill}
+		name := ck.State.Teacher
+		if !strings.HasPrefix(name, released.Prefix) {
+			name = checkpoints.RunName(name)
+		}
+		f.Training.Teacher = &released.Teacher{Run: name, ModelSHA256: ck.State.TeacherHash, Share: b.Config.Train.Distill, From: b.Config.Train.DistillStart}
 	}
 	files := map[string][]byte{released.ImageFile: b.Bytes, released.ConfigFile: config, released.TokenizerFile: ck.Tokenizer}
 	f.Files = map[string]released.File{}

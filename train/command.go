@@ -16,9 +16,9 @@ import (
 // newestRun is what --resume without a name stands for.
 const newestRun = "newest"
 
-// Command is `chiplm train`.
-func Command() *cobra.Command {
-	var o Options
+// Command is `chiplm train`. With trainable, released models may be teachers.
+func Command(trainable Trainable) *cobra.Command {
+	o := Options{Released: trainable}
 	var asJSON, quiet bool
 	var resume string
 	cmd := &cobra.Command{
@@ -34,7 +34,7 @@ progress bar, elsewhere lines of key=value.
 
 The held-out text is --valid, else the file beside the corpus (...-valid beside ...-train), else
 every fiftieth story, which is then not trained on. The tokenizer is trained on the corpus unless
---tokenizer gives one.
+--tokenizer gives one, or there is a teacher, whose tokenizer it then is.
 
 The result does not depend on --workers, and not on being interrupted: Ctrl-C saves, and --resume
 goes on to the same bytes as a run never stopped, also after a crash or a kill. On resume, what is
@@ -43,8 +43,9 @@ not given is as the run was started; a changed setting, corpus or tokenizer is r
 bytes are the same on all of them, on x86-64 and arm64. (Only products by the BLAS library are
 not: with CHIPLM_SIMD=library, and on macOS unless that is set to neon or plain.)
 
-With --set train.distill=0.5 and --teacher RUN, a run learns half from the text and half from what
-another model, of any size but with the same tokenizer, says of it. Losses stay those of the text.
+With --set train.distill=0.5 and --teacher NAME, a run learns half from the text and half from what
+another model, of any size but with the same tokens, says of it. NAME is a run, a checkpoint, or a
+released model (chiplm models). Losses stay those of the text.
 
 Time: combo.yaml on real text takes about 4 to 10 minutes on two cores, demo.yaml less than one.
 chiplm bench train measures this machine.
@@ -58,6 +59,7 @@ end-of-text counted; of a validation it is the bits per byte of whole stories, e
 windows of context_length, the closing end-of-text not charged.`,
 		Example: `  chiplm train --config combo.yaml --corpus tinystories-train.txt
   chiplm train --config demo.yaml --set train.lr=0.003 --name demo-3e-3
+  chiplm train --config combo.yaml --corpus my-stories.txt --teacher combo --set train.distill=0.5
   chiplm train --resume combo
   chiplm train --resume`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -90,8 +92,8 @@ windows of context_length, the closing end-of-text not charged.`,
 	f.StringArrayVar(&o.Sets, "set", nil, "override a `key=value` of the model file, such as train.lr=0.003; may be repeated")
 	f.StringVar(&o.Corpus, "corpus", "", "text `file` to train on, or builtin[:seed[:stories]] (default "+DefaultCorpus+")")
 	f.StringVar(&o.Valid, "valid", "", "text `file` held out for validation")
-	f.StringVar(&o.Tokenizer, "tokenizer", "", "tokenizer.json `file` (default: one is trained on the corpus)")
-	f.StringVar(&o.Teacher, "teacher", "", "trained `run` to learn from, with train.distill above 0")
+	f.StringVar(&o.Tokenizer, "tokenizer", "", "tokenizer.json `file` (default: the teacher's, or one that is trained on the corpus)")
+	f.StringVar(&o.Teacher, "teacher", "", "run or released `model` to learn from, with train.distill above 0")
 	f.StringVar(&o.Out, "out", checkpoints.DefaultRoot, "`folder` of runs")
 	f.StringVar(&o.Name, "name", "", "`name` of the run (default: the model's name)")
 	f.IntVar(&o.Workers, "workers", 0, "workers that run micro-batches at the same time (default: one a processor)")

@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) == "" {
 		os.Exit(m.Run())
 	}
-	cmd := Command()
+	cmd := Command(nil)
 	cmd.SetArgs(os.Args[1:])
 	if err := cmd.ExecuteContext(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, err)

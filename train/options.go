@@ -20,13 +20,15 @@ type Options struct {
 	Corpus    string
 	Valid     string
 	Tokenizer string // a tokenizer.json
-	Teacher   string // with train.distill: a run under Out, or a run's or checkpoint's folder, to learn from
+	Teacher   string // with train.distill: a run under Out, a run's or checkpoint's folder, or a released model, to learn from
 	Out       string // where runs are kept
 	Name      string // of the run's folder
 	Workers   int    // 0: one a processor, and no more than a step has micro-batches
 	Resume    bool
 	Run       string // the run to resume: a name under Out, or a folder; "" is the newest
 	Force     bool   // resume though settings, corpus or tokenizer changed
+
+	Released Trainable // makes teachers of released models; with nil they are refused
 }
 
 // The defaults of a new run.

@@ -35,7 +35,7 @@ func TestProgressNobodyReadsDoesNotEndATraining(t *testing.T) {
 func TestResultThatCannotBeWrittenIsAnError(t *testing.T) {
 	o := tinyOptions(t)
 	for _, extra := range [][]string{{"--json", "--name", "a"}, {"--name", "b"}} {
-		cmd := Command()
+		cmd := Command(nil)
 		cmd.SetOut(gone{})
 		cmd.SetErr(io.Discard)
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
@@ -47,7 +47,7 @@ func TestResultThatCannotBeWrittenIsAnError(t *testing.T) {
 }
 
 func TestModelFilesAreCompleted(t *testing.T) {
-	cmd := Command()
+	cmd := Command(nil)
 	var out bytes.Buffer
 	cmd.SetOut(&out)
 	cmd.SetErr(io.Discard)

@@ -50,7 +50,7 @@ func (s *session) resume(ctx context.Context, o Options, say note) (err error) {
 		return err
 	}
 	s.clock.charge(tokenizing)
-	if err := s.resumeTeacher(o, &changed); err != nil {
+	if err := s.resumeTeacher(ctx, o, &changed, say); err != nil {
 		return err
 	}
 	return changed.check(s.dir, o.Force, say)
@@ -154,12 +154,12 @@ func matchCorpus(ctx context.Context, path, hash string) (corpus, heldOut data.C
 }
 
 // resumeTeacher opens the teacher that is given, or else that of the run so far, unless the settings no longer ask for one.
-func (s *session) resumeTeacher(o Options, changed *changes) (err error) {
+func (s *session) resumeTeacher(ctx context.Context, o Options, changed *changes, say note) (err error) {
 	name, state := o.Teacher, s.from.State
 	if name == "" && s.cfg.Train.Distill > 0 {
 		name = state.Teacher
 	}
-	s.teacher, err = openTeacher(o.Out, name, s.cfg, s.tok)
+	s.teacher, err = openTeacher(ctx, o, name, s.cfg, say)
 	if errors.Is(err, fs.ErrNotExist) && o.Teacher == "" {
 		return fmt.Errorf("%w: the run learns from it; if it has moved, say where with --teacher", err)
 	}
@@ -169,6 +169,9 @@ func (s *session) resumeTeacher(o Options, changed *changes) (err error) {
 	if s.teacher != nil && s.teacher.hash != state.TeacherHash {
 		changed.add("the teacher %s is not the one learned from so far, %s (SHA-256 %.12s, was %.12s)", s.teacher.path, orNone(state.Teacher),
 			s.teacher.hash, orNone(state.TeacherHash))
+	}
+	if err := s.teacher.check(s.tok); err != nil {
+		return err
 	}
 	return checkTeacher(s.cfg, s.teacher, s.workers, freeMemory())
 }
@@ -187,5 +190,6 @@ func (s *session) resumeTokenizer(o Options, changed *changes) (err error) {
 	if hash := s.tok.Hash(); hash != s.from.State.TokenizerHash {
 		changed.add("the tokenizer %s is another (SHA-256 %.12s, was %.12s)", path, hash, s.from.State.TokenizerHash)
 	}
-	return s.checkVocabulary(path)
+	o.Tokenizer = path
+	return s.checkVocabulary(o)
 }

@@ -286,7 +286,7 @@ func TestLossThatIsNotFiniteStopsTheRun(t *testing.T) {
 
 func TestCommandPrintsOneJSONObject(t *testing.T) {
 	o := tinyOptions(t)
-	cmd := Command()
+	cmd := Command(nil)
 	var stdout, stderr bytes.Buffer
 	cmd.SetOut(&stdout)
 	cmd.SetErr(&stderr)
@@ -307,7 +307,7 @@ func TestCommandPrintsOneJSONObject(t *testing.T) {
 	if sum.Step != 2 || sum.TokensPerSecond <= 0 || sum.ValidBPB == nil || len(sum.ModelSHA256) != 64 {
 		t.Errorf("got %+v", sum)
 	}
-	cmd = Command()
+	cmd = Command(nil)
 	stdout.Reset()
 	cmd.SetOut(&stdout)
 	cmd.SetErr(io.Discard)

@@ -36,6 +36,14 @@ type session struct {
 // note tells the person a line.
 type note func(format string, args ...any)
 
+// noteWriter tells what is written to it, a line at each call and without a "note: " before it.
+type noteWriter struct{ say note }
+
+func (w noteWriter) Write(b []byte) (int, error) {
+	w.say("%s", strings.TrimPrefix(strings.TrimSuffix(string(b), "\n"), "note: "))
+	return len(b), nil
+}
+
 // openSession makes a run ready, on the time of a clock. The caller closes it.
 func openSession(ctx context.Context, o Options, clock *clock, say note) (*session, error) {
 	s := &session{stage: "reading the settings", clock: clock}
@@ -94,10 +102,17 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 	if s.corpus, s.heldOut, err = OpenCorpora(ctx, corpus, o.Valid); err != nil {
 		return err
 	}
+	if s.teacher, err = openTeacher(ctx, o, o.Teacher, s.cfg, say); err != nil {
+		return err
+	}
 	s.clock.charge(opening)
-	if o.Tokenizer != "" {
+	switch {
+	case o.Tokenizer != "":
 		s.tok, err = bpe.Load(o.Tokenizer)
-	} else {
+	case s.teacher != nil:
+		s.tok = s.teacher.tok
+		say("tokenizer: %d entries, that of the teacher %s", s.tok.Size(), s.teacher.path)
+	default:
 		if err := s.enter(ctx, "training the tokenizer"); err != nil {
 			return err
 		}
@@ -107,10 +122,10 @@ func (s *session) fresh(ctx context.Context, o Options, say note) (err error) {
 		return err
 	}
 	s.clock.charge(tokenizing)
-	if err := s.checkVocabulary(o.Tokenizer); err != nil {
+	if err := s.checkVocabulary(o); err != nil {
 		return err
 	}
-	if s.teacher, err = openTeacher(o.Out, o.Teacher, s.cfg, s.tok); err != nil {
+	if err := s.teacher.check(s.tok); err != nil {
 		return err
 	}
 	if err := checkTeacher(s.cfg, s.teacher, s.workers, freeMemory()); err != nil {
@@ -182,12 +197,17 @@ func trainTokenizer(ctx context.Context, c data.Corpus, size int, say note) (*bp
 }
 
 // checkVocabulary holds the tokenizer against the model.
-func (s *session) checkVocabulary(path string) error {
-	if s.tok.Size() != s.cfg.VocabSize {
-		return fmt.Errorf("tokenizer %s has %d entries, but the model's vocab_size is %d: give --set vocab_size=%d, or leave "+
-			"--tokenizer out to have one trained", path, s.tok.Size(), s.cfg.VocabSize, s.tok.Size())
+func (s *session) checkVocabulary(o Options) error {
+	size := s.tok.Size()
+	switch {
+	case size == s.cfg.VocabSize:
+		return nil
+	case s.teacher != nil && (o.Tokenizer == "" || s.teacher.tok.Hash() == s.tok.Hash()):
+		return fmt.Errorf("the teacher %s has %d tokens, but the model's vocab_size is %d, and a run learns from models with its own tokens "+
+			"alone: give --set vocab_size=%d, or another teacher", s.teacher.path, size, s.cfg.VocabSize, size)
 	}
-	return nil
+	return fmt.Errorf("tokenizer %s has %d entries, but the model's vocab_size is %d: give --set vocab_size=%d, or leave "+
+		"--tokenizer out to have one trained", o.Tokenizer, size, s.cfg.VocabSize, size)
 }
 
 // tokenise opens the token shard of the corpus, or makes it, and leaves the tokenizer in the run's folder.

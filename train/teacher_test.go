@@ -62,7 +62,12 @@ func TestTeacherRefusals(t *testing.T) {
 	refused(t, change(func(o *Options) { o.Teacher = "wild" }), "--teacher", "wide")
 	refused(t, change(func(o *Options) { o.Sets = append(o.Sets, "context_length=32") }), "context_length of 16", "32")
 	refused(t, change(func(o *Options) { o.Sets = append(o.Sets, "train.distill=1.5") }), "train.distill")
-	refused(t, change(func(o *Options) { o.Corpus = "builtin:2:60" }), "another tokenizer", "--tokenizer", filepath.Join(teacher.Checkpoint, "tokenizer.json"))
+	refused(t, change(func(o *Options) { o.Sets = append(o.Sets, "vocab_size=320") }), "the teacher", "vocab_size is 320", "--set vocab_size=")
+	foreign := o
+	foreign.Name, foreign.Teacher, foreign.Sets, foreign.Corpus = "foreign", "", nil, "builtin:2:60"
+	tokens := filepath.Join(mustRun(t, foreign).Checkpoint, "tokenizer.json")
+	refused(t, change(func(o *Options) { o.Tokenizer = tokens }), "another tokenizer", "--tokenizer", filepath.Join(teacher.Checkpoint, "tokenizer.json"))
+	refused(t, change(func(o *Options) { o.Teacher = "released/combo" }), "released models teach no run here")
 
 	first := mustRun(t, o)
 	other := o
@@ -73,6 +78,15 @@ func TestTeacherRefusals(t *testing.T) {
 	resume.Force = true
 	if _, err := Run(t.Context(), resume, io.Discard, true); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestTeacherBringsItsTokenizer: a pupil of another text has the tokens of its teacher.
+func TestTeacherBringsItsTokenizer(t *testing.T) {
+	o, teacher := taught(t)
+	o.Corpus = "builtin:2:60"
+	if got := mustRun(t, o).TokenizerHash; got != teacher.TokenizerHash {
+		t.Errorf("the pupil's tokenizer is %.12s, the teacher's %.12s", got, teacher.TokenizerHash)
 	}
 }
 

@@ -41,7 +41,15 @@ func (f *Facts) Card() []byte {
 	row("program", "chiplm %s", f.Training.Program)
 	teacher := ""
 	if t := f.Training.Teacher; t != nil {
-		row("teacher", "the run %s (sha256 of its weights %.12s): its distributions are %g of what was aimed at, the text the rest", t.Run, t.ModelSHA256, t.Share)
+		who := "run " + t.Run
+		if name, ok := strings.CutPrefix(t.Run, Prefix); ok {
+			who = "released model " + name
+		}
+		when := ""
+		if t.From > 0 {
+			when = fmt.Sprintf(" from %g %% of the steps on", 100*t.From)
+		}
+		row("teacher", "the %s (sha256 of its weights %.12s): its distributions are %g of what was aimed at%s, the text the rest", who, t.ModelSHA256, t.Share, when)
 		teacher = " --teacher " + t.Run
 	}
 	p("\nThe command, with the config.yaml of this folder:\n\n    chiplm train --config config.yaml --corpus %s%s\n", f.Text.Name, teacher)

@@ -69,9 +69,10 @@ type Trained struct {
 
 // Teacher is a model whose distributions a model learned from beside the text.
 type Teacher struct {
-	Run         string  `json:"run"` // name of its run
+	Run         string  `json:"run"` // name of its run, or released/NAME
 	ModelSHA256 string  `json:"model_sha256"`
-	Share       float64 `json:"share"` // of its distributions in what training aimed at
+	Share       float64 `json:"share"`          // of its distributions in what training aimed at
+	From        float64 `json:"from,omitempty"` // share of the steps before which it was not heard
 }
 
 // Score is what the C engine scored on held-out stories, with the weights and the arithmetic of the chip.
