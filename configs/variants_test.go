@@ -54,7 +54,7 @@ var sheets = map[string]sheet{
 	"combo-wide":   comboSheet("combo", "bytes", func(s *sheet) { s.f, s.p, s.published, s.rounding = 256, 128, 4_900_000, 100_000 }),
 	"combo-tables": comboSheet("combo", "bytes", func(s *sheet) { s.f, s.p, s.ngrams, s.scale = 288, 128, 16384, 2 }),
 	"combo-taught": comboSheet("combo-tables", "bytes", func(s *sheet) { s.f, s.p, s.ngrams, s.scale = 288, 128, 16384, 2 }),
-	"combo-large":  comboSheet("varc", "bytes", func(s *sheet) { s.f, s.p, s.ngrams, s.group, s.scale = 480, 128, 24576, 32, 2 }),
+	"combo-large":  comboSheet("varc", "bytes", func(s *sheet) { s.d, s.f, s.p, s.ngrams, s.group, s.scale = 160, 224, 128, 16384, 32, 2 }),
 	"teacher": comboSheet("", "", func(s *sheet) {
 		s.d, s.f, s.p, s.ngrams, s.bits, s.scale = 192, 512, 128, 16384, 8, 2
 	}),
