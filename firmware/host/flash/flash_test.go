@@ -242,7 +242,7 @@ func TestRefusals(t *testing.T) {
 		"firmware of others":   {[]string{dir, "--firmware", firmware(t, 9, "x,0x40,0,0xD0000,1M")}, parts.ErrFirmware, `no partition "model" (nvs, factory, x)`},
 		"partition too small":  {[]string{dir, "--firmware", firmware(t, 9, "model,0x40,0,0xD0000,0x1000")}, ErrFit, "bytes"},
 		"no export":            {[]string{t.TempDir()}, export.ErrFolder, "not an export folder"},
-		"nothing":              {[]string{filepath.Join(dir, "none")}, os.ErrNotExist, "none"},
+		"nothing":              {[]string{filepath.Join(dir, "none")}, os.ErrNotExist, "none: there is no such export folder or image; chiplm export"},
 		"a speed of 0":         {[]string{dir, "--baud", "0"}, nil, "--baud"},
 		"an empty name":        {[]string{""}, nil, "empty"},
 	} {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -60,6 +61,9 @@ func NewPlan(opt Options) (*Plan, error) {
 		return nil, err
 	}
 	info, err := os.Stat(opt.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, regular.Absentf("%s: there is no such export folder or image; chiplm export --target esp32s3 makes one", opt.Path)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("an export folder or an image is wanted: %w", err)
 	}

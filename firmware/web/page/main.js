@@ -4,7 +4,7 @@ import { byId, el, setMeter } from './dom.js';
 import { bytes, short, whole } from './format.js';
 import { readServer } from './models.js';
 import { keepSettings, restoreSettings } from './settings.js';
-import { troubleOf } from './trouble.js';
+import { Trouble, troubleOf } from './trouble.js';
 import { FlashView } from './view-flash.js';
 import { showTrouble } from './view-trouble.js';
 import { BoardWay } from './way-board.js';
@@ -142,6 +142,9 @@ async function start() {
     let missing = null;
     try {
         server = await readServer();
+        if (server.models.length === 0) {
+            missing = new Trouble('no-models', 'The program that serves this page has no model.', 'Name one: chiplm page RUN; or connect a board.');
+        }
     } catch (error) {
         missing = troubleOf(error);
     }

@@ -85,10 +85,6 @@ export async function readServer() {
     const [models, firmware, about] = await Promise.all([
         json('models.json', (list) => isListOf(list, isModel)), json('firmware.json', orNull(isFirmware)), json('page.json', isAbout),
     ]);
-    if (models.length === 0) {
-        throw new Trouble('no-models', 'The program that serves this page has no model.',
-            'Name one: chiplm page RUN; or connect a board.');
-    }
     for (const model of models) {
         model.whole = complete(model);
     }

@@ -29,6 +29,9 @@ test('a server as chiplm page is', async (t) => {
     assert.deepEqual((await models[0].whole).board, made.board);
     serve(t, { ...good, 'firmware.json': null, 'page.json': { virtual: 'ws://127.0.0.1:1/' } });
     assert.equal((await readServer()).virtual, 'ws://127.0.0.1:1/');
+    serve(t, { ...good, 'models.json': [], 'page.json': { virtual: 'ws://127.0.0.1:1/' } });
+    const none = await readServer();
+    assert.deepEqual([none.models, none.firmware, none.virtual], [[], firmware, 'ws://127.0.0.1:1/'], 'a server without models');
 });
 
 for (const [file, values] of Object.entries({

@@ -202,6 +202,10 @@ test('files that the server does not give are told', async (t) => {
     t.after(() => own.close());
     await page.locator('#trouble').waitFor();
     assert.match(await page.locator('#trouble').innerText(), /models.json.*chiplm page still running/s);
+    const none = await openPage(browser, server.address, { before: (p) => p.route('**/models.json', (route) => route.fulfill({ json: [] })) });
+    t.after(() => none.context.close());
+    await none.page.locator('#trouble').waitFor();
+    assert.match(await none.page.locator('#trouble').innerText(), /has no model.*chiplm page RUN/s);
     const cut = await openPage(browser, server.address, {
         before: (p) => p.route('**/model.clm', async (route) => {
             const response = await route.fetch();
