@@ -54,6 +54,9 @@ Tokens are kept between runs in the user's cache folder, ~/.cache/chiplm as a ru
 that the environment variable CHIPLM_CACHE names: about 2 bytes a token of the corpus. Deleting them
 costs nothing but the time to make them again.
 
+The loss that is printed is smoothed: a running mean over about the last ten steps, over fewer among
+the first hundred. metrics.jsonl has each step's own, and so has --json that of the last one.
+
 "bpb" of a training step is its loss in bits per byte at the corpus's mean bytes per token,
 end-of-text counted; of a validation it is the bits per byte of whole stories, each cut into
 windows of context_length, the closing end-of-text not charged.`,

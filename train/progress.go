@@ -12,7 +12,8 @@ import (
 
 // Reporter tells a person how training goes.
 type Reporter interface {
-	// Step is told of every step: its loss and speed are running means, left is what the other steps will take.
+	// Step is told of every step: its loss and speed are running means over about the last ten steps, left is what the
+	// other steps will take.
 	Step(e Event, bpb, tokensPerSecond float64, left time.Duration)
 	Note(format string, args ...any) // a line of its own
 	Finish()
@@ -99,26 +100,38 @@ func (b *bar) Finish() {
 	}
 }
 
-// pace turns steps into the figures that a reporter shows. Loss and speed are running means over about the last ten
-// steps, since single steps jump.
+// pace turns steps into the figures that a reporter shows. Loss and speed are running means, since single steps jump.
 type pace struct {
 	start         time.Time
 	first         int // steps taken before this session
-	loss, seconds float64
-	weight        float64
+	loss, seconds runningMean
 }
 
-const paceDecay = 0.9
+// smoothedSteps is about how many steps a running mean is over.
+const smoothedSteps = 10
 
 func newPace(step int) *pace { return &pace{start: time.Now(), first: step} }
 
 // add takes a step in and returns the smoothed loss, tokens per second, and the time that the steps left will take at
 // the mean speed so far, validations and the like included.
+//
+// The loss falls fastest at first, where a mean over ten steps lags far behind. So it is over a tenth of the steps of the
+// run so far, until that is ten: a short run shows nearly each step's own.
 func (p *pace) add(e Event, tokensPerStep int64) (loss, tokensPerSecond float64, left time.Duration) {
-	p.loss = p.loss*paceDecay + e.Result.Loss*(1-paceDecay)
-	p.seconds = p.seconds*paceDecay + e.Result.Elapsed.Seconds()*(1-paceDecay)
-	p.weight = p.weight*paceDecay + (1 - paceDecay)
+	loss = p.loss.add(e.Result.Loss, min(max(float64(e.Step)/10, 1), smoothedSteps))
+	seconds := p.seconds.add(e.Result.Elapsed.Seconds(), smoothedSteps)
 	done := e.Step - p.first
 	left = time.Duration(float64(time.Since(p.start)) / float64(done) * float64(e.Steps-e.Step))
-	return p.loss / p.weight, float64(tokensPerStep) * p.weight / p.seconds, left
+	return loss, float64(tokensPerStep) / seconds, left
+}
+
+// runningMean forgets values exponentially. It starts from nothing, which weight takes out again: the mean of the first
+// value is that value.
+type runningMean struct{ sum, weight float64 }
+
+// add takes a value in and gives the mean over about so many.
+func (m *runningMean) add(x, over float64) float64 {
+	m.sum += (x - m.sum) / over
+	m.weight += (1 - m.weight) / over
+	return m.sum / m.weight
 }

@@ -2,6 +2,7 @@ package train
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -150,6 +151,27 @@ func TestPaceIsTheMeanAtFirst(t *testing.T) {
 	}
 	if loss < 0.999 || loss > 1.001 || speed < 99.9 || speed > 100.1 {
 		t.Errorf("after many: loss %v, %v tokens a second", loss, speed)
+	}
+}
+
+// In a short run, and at the start of a long one, the printed loss stays near each step's own while that falls; later it
+// is smooth. So it is after a resume, whose first step is all that it knows.
+func TestPrintedLossKeepsUpWithTheFall(t *testing.T) {
+	p := newPace(0)
+	for step := 1; step <= 400; step++ {
+		own := 1 + 4*math.Exp(-float64(step)/15)
+		jump := 0.1 * float64(step%2)
+		loss, _, _ := p.add(Event{Step: step, Steps: 400, Result: StepResult{Loss: own + jump, Elapsed: time.Second}}, 100)
+		if math.Abs(loss-own) > 0.2 {
+			t.Errorf("step %d: %.4f is printed where the loss is %.4f", step, loss, own)
+		}
+		if step > 300 && math.Abs(loss-own-0.05) > 0.01 {
+			t.Errorf("step %d: %.4f is not smooth", step, loss)
+		}
+	}
+	resumed := newPace(399)
+	if loss, _, _ := resumed.add(Event{Step: 400, Steps: 400, Result: StepResult{Loss: 2, Elapsed: time.Second}}, 100); loss != 2 {
+		t.Errorf("%v after a resume", loss)
 	}
 }
 
