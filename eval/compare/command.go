@@ -8,6 +8,7 @@ import (
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/usage"
+	"github.com/chiplm/chiplm/eval/results"
 )
 
 // flags of the command.
@@ -73,7 +74,7 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 		return usage.Errorf("--html is empty: name a file, or leave it out")
 	}
 	for _, speed := range f.front {
-		if !(speed > 0 && speed <= largest) {
+		if !(speed > 0 && speed <= results.Largest) {
 			return usage.Errorf("--front %g: wants tokens per second above 0", speed)
 		}
 	}

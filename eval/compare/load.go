@@ -3,7 +3,6 @@ package compare
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -11,9 +10,6 @@ import (
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/eval/results"
 )
-
-// largest bounds every figure of a run: sums of squares stay finite, and no honest figure comes near.
-const largest = 1e15
 
 // Group is an arm: runs that differ in their seed only, by ascending seed.
 type Group struct {
@@ -24,8 +20,11 @@ type Group struct {
 // Set is what result files hold.
 type Set struct {
 	Groups   []Group  // by name
-	Baseline string   // name of the group that the sweeps name, empty when they name none or several
+	Baseline string   // name of the group that the sweeps name, empty when they name none or several, or one without a score
 	Notes    []string // what was left out, and why
+
+	failed []results.Run // that no file has a score of
+	none   string        // why there is no Baseline
 }
 
 // identity is what the runs of one arm have in common.
@@ -39,6 +38,7 @@ func identify(r results.Run) identity {
 // arm and seed the later counts.
 func Load(paths []string) (*Set, error) {
 	var runs, failed []results.Run
+	var cut []string
 	for _, path := range paths {
 		some, err := results.Read(path)
 		if err != nil {
@@ -48,46 +48,36 @@ func Load(paths []string) (*Set, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read results: %w", err)
 		}
-		failed = append(failed, without...)
-		for i, r := range some {
-			if err := check(r); err != nil {
-				return nil, fmt.Errorf("read results: %s: run %d, %s (seed %d): %w", path, i+1, clean(r.Arm), r.Seed, err)
-			}
+		line, err := results.Cut(path)
+		if err != nil {
+			return nil, fmt.Errorf("read results: %w", err)
 		}
-		runs = append(runs, some...)
+		if line > 0 {
+			cut = append(cut, fmt.Sprintf("%s:%d: the last line is cut short, as by a crash, and is passed over; the next chiplm sweep writes that run anew",
+				clean(path), line))
+		}
+		runs, failed = append(runs, some...), append(failed, without...)
 	}
 	s := gather(runs, failed)
 	if len(s.Groups) == 0 {
-		return nil, fmt.Errorf("read results: %s: no run with a score; chiplm sweep writes them", strings.Join(paths, ", "))
+		return nil, fmt.Errorf("read results: %s: no run with a score; %s", strings.Join(paths, ", "), s.empty(cut))
 	}
+	s.Notes = append(s.Notes, cut...)
 	return s, nil
 }
 
-// check refuses what no run can have. A run without a score is one that failed, and passes.
-func check(r results.Run) error {
-	if strings.TrimSpace(r.Arm) == "" {
-		return fmt.Errorf("the arm has no name")
+// empty says why there is nothing to compare, and what to do.
+func (s *Set) empty(cut []string) string {
+	if len(s.failed) == 0 && len(cut) == 0 {
+		return "chiplm sweep writes them"
 	}
-	q, c, t := r.Quality, r.Cost, r.Training
-	for name, v := range map[string]float64{
-		"bits_per_byte": q.BitsPerByte, "nats_per_token": q.NatsPerToken, "text_bytes_per_token": q.TextBytesPerToken,
-		"parameters": float64(c.Parameters), "image_bytes": float64(c.ImageBytes), "bytes_per_token": float64(c.BytesPerToken),
-		"measured_per_token": c.MeasuredPer, "tokens_per_second": c.TokensPerSecond, "text_bytes_per_second": c.TextPerSecond,
-		"training.tokens": float64(t.Tokens), "training.loss": t.Loss,
-	} {
-		if !(v >= 0 && v <= largest) {
-			return fmt.Errorf("%s is %g: not a possible figure; score the run again", name, v)
-		}
+	todo := ""
+	var lines []string
+	for _, f := range s.failed {
+		lines = append(lines, fmt.Sprintf("%s (seed %d) failed: %s", clean(f.Arm), f.Seed, clean(f.Failure)))
+		todo = "\nchange what makes them fail, or try them again with chiplm sweep FILE --retry"
 	}
-	if q.BitsPerByte > 0 && q.TextBytesPerToken == 0 {
-		return fmt.Errorf("text_bytes_per_token is 0 beside a score of %g bits per byte; score the run again", q.BitsPerByte)
-	}
-	for _, p := range r.Curve {
-		if !(math.Abs(p.Loss) <= largest) || p.Tokens < 0 || p.Tokens > largest {
-			return fmt.Errorf("the curve has the point %d, %g: not a possible loss", p.Tokens, p.Loss)
-		}
-	}
-	return nil
+	return "there is only\n  " + strings.Join(append(lines, cut...), "\n  ") + todo
 }
 
 // gather sorts runs into arms, and notes those that failed.
@@ -100,10 +90,6 @@ func gather(runs, failed []results.Run) *Set {
 	}
 	latest := map[key]results.Run{}
 	for _, r := range runs {
-		if r.Quality.BitsPerByte == 0 {
-			s.note("%s (seed %d) has no score and is left out", clean(r.Arm), r.Seed)
-			continue
-		}
 		k := key{identify(r), r.Seed, fmt.Sprint(r.HeldOut.SHA256, r.HeldOut.Bytes, r.HeldOut.Stories)}
 		if old, ok := latest[k]; ok && (old.ModelSHA256 != r.ModelSHA256 || old.Quality != r.Quality) {
 			s.note("%s (seed %d) is there more than once with other scores; the last counts", clean(r.Arm), r.Seed)
@@ -114,9 +100,16 @@ func gather(runs, failed []results.Run) *Set {
 		// Another file may hold the run that went well.
 		scored := func(r results.Run) bool { return r.Arm == f.Arm && r.Seed == f.Seed && r.ArmSHA256 == f.ArmSHA256 }
 		if !slices.ContainsFunc(runs, scored) {
+			s.failed = append(s.failed, f)
 			s.note("%s (seed %d) failed and is in no mean: %s", clean(f.Arm), f.Seed, clean(f.Failure))
 		}
 	}
+	slices.SortFunc(s.failed, func(a, b results.Run) int {
+		return cmp.Or(strings.Compare(a.Arm, b.Arm), cmp.Compare(a.Seed, b.Seed), strings.Compare(a.Failure, b.Failure))
+	})
+	s.failed = slices.CompactFunc(s.failed, func(a, b results.Run) bool { // a file may be named twice
+		return a.Arm == b.Arm && a.Seed == b.Seed && a.Failure == b.Failure
+	})
 	byIdentity := map[identity][]results.Run{}
 	for k, r := range latest {
 		byIdentity[k.identity] = append(byIdentity[k.identity], r)
@@ -135,24 +128,63 @@ func gather(runs, failed []results.Run) *Set {
 	slices.Sort(s.Notes)
 	s.Notes = slices.Compact(s.Notes)
 
-	baseline := map[string]string{} // by sweep; its last line counts
-	for _, r := range runs {
-		baseline[r.Sweep] = r.Baseline
-	}
-	named := map[string]bool{}
-	for _, g := range s.Groups {
-		for _, r := range g.Runs {
-			if baseline[r.Sweep] == r.Arm {
-				named[g.Name] = true
-			}
-		}
-	}
-	if len(named) == 1 {
-		for name := range named {
-			s.Baseline = name
-		}
-	}
+	s.chooseBaseline(runs)
 	return s
+}
+
+// chooseBaseline finds the arm that the sweeps name, or says why there is none. runs are those with a score.
+func (s *Set) chooseBaseline(runs []results.Run) {
+	wanted := map[string]string{} // by sweep; its last line counts
+	for _, r := range slices.Concat(s.failed, runs) {
+		wanted[r.Sweep] = r.Baseline
+	}
+	var named, without []string
+	for _, g := range s.Groups {
+		if slices.ContainsFunc(g.Runs, func(r results.Run) bool { return wanted[r.Sweep] == r.Arm }) {
+			named = append(named, g.Name)
+		}
+	}
+	for _, name := range wanted {
+		if name == "" {
+			continue
+		}
+		why := ", of which it has no line here"
+		if lost := s.lost(func(arm string) bool { return arm == name }); lost != "" {
+			why = ", which has only runs that failed, " + lost
+		}
+		without = append(without, clean(name)+why)
+	}
+	slices.Sort(without) // a map has no order
+	without = slices.Compact(without)
+	switch {
+	case len(named) == 1:
+		s.Baseline = named[0]
+	case len(named) > 1:
+		s.none = "the sweeps name several, " + strings.Join(named, " and ") + "; choose one with --baseline ARM"
+	case len(without) > 0:
+		s.none = "the sweep names " + strings.Join(without, "; another names ") + "; name another with --baseline ARM"
+	default:
+		s.none = "the sweep names none; name it with --baseline ARM"
+	}
+}
+
+// lost lists the runs that failed of the arms that fit.
+func (s *Set) lost(fits func(arm string) bool) string {
+	var list []string
+	for _, f := range s.failed {
+		if fits(f.Arm) {
+			list = append(list, fmt.Sprintf("%s (seed %d): %s", clean(f.Arm), f.Seed, clean(f.Failure)))
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// absent says what is wrong with a name that no arm of the table fits.
+func (s *Set) absent(wrong string, fits func(arm string) bool) string {
+	if lost := s.lost(fits); lost != "" {
+		wrong = "has only runs that failed, " + lost
+	}
+	return wrong + "; there are " + strings.Join(s.names(), ", ")
 }
 
 func (s *Set) note(format string, args ...any) {
@@ -213,7 +245,7 @@ func (s *Set) find(name string) (string, error) {
 	}
 	switch len(found) {
 	case 0:
-		return "", usage.Errorf("--baseline %q is no arm; there are %s", name, strings.Join(s.names(), ", "))
+		return "", usage.Errorf("--baseline %q %s", name, s.absent("is no arm", func(arm string) bool { return arm == name }))
 	case 1:
 		return found[0], nil
 	}
@@ -245,7 +277,10 @@ func (s *Set) Choose(patterns []string, baseline string) error {
 		}
 	}
 	if at := slices.Index(used, false); at >= 0 {
-		return usage.Errorf("--arms %q fits no arm; there are %s", patterns[at], strings.Join(s.names(), ", "))
+		return usage.Errorf("--arms %q %s", patterns[at], s.absent("fits no arm", func(arm string) bool {
+			fits, err := path.Match(patterns[at], arm)
+			return err == nil && fits || arm == patterns[at]
+		}))
 	}
 	s.Groups = kept
 	return nil

@@ -120,7 +120,11 @@ func New(s *Set, baseline, order string, speeds []float64) (*Report, error) {
 			}
 		}
 	} else if len(r.Arms) > 1 {
-		r.Notes = append(r.Notes, "no baseline, so no differences: the sweep names none, or several; name it with --baseline ARM")
+		none := s.none
+		if none == "" { // whoever called chose none
+			none = "name it with --baseline ARM"
+		}
+		r.Notes = append(r.Notes, "no baseline, so no differences: "+none)
 	}
 	r.warn(all)
 	slices.SortStableFunc(r.Arms, func(a, b Arm) int { return cmp.Or(less(a, b), strings.Compare(a.Name, b.Name)) })

@@ -174,7 +174,6 @@ func TestWhatIsNoted(t *testing.T) {
 		"ways of scoring differ":                                         func(r *results.Run) { r.Quality.ScoredBy = "graph" },
 		"chips of the predicted speeds differ":                           func(r *results.Run) { r.Cost.Target = "esp32p4" },
 		"tokenizers differ":                                              func(r *results.Run) { r.TokenizerSHA256 = "other" },
-		"has no score and is left out":                                   func(r *results.Run) { r.Quality = results.Quality{} },
 		"is much noisier than the rest":                                  func(r *results.Run) { r.Quality.BitsPerByte += 0.5 },
 	} {
 		runs := crowd(4)
@@ -374,8 +373,8 @@ func TestRefusals(t *testing.T) {
 		r.HeldOut.Bytes++
 		anew = append(anew, r)
 	}
-	failed := made("plain", 1, 0.9)
-	failed.Quality = results.Quality{}
+	neither := made("plain", 1, 0.9)
+	neither.Quality = results.Quality{}
 	broken := filepath.Join(t.TempDir(), "broken.jsonl")
 	if err := os.WriteFile(broken, []byte("{\"arm\": 5}\n"), 0o644); err != nil {
 		t.Fatal(err)
@@ -397,7 +396,7 @@ func TestRefusals(t *testing.T) {
 		{"such scores do not compare", false, []string{good, write(t, again)}},
 		{"such scores do not compare", false, []string{good, write(t, anew...), "--baseline", "plain"}},
 		{"no run with a score", false, []string{write(t)}},
-		{"no run with a score", false, []string{write(t, failed)}},
+		{":1: not a line of results: it has neither a score (quality.bits_per_byte) nor a failure; mend the line, or remove it", false, []string{write(t, neither)}},
 		{"bits_per_byte is -1", false, []string{change(func(r *results.Run) { r.Quality.BitsPerByte = -1 })}},
 		{"text_bytes_per_token is 0", false, []string{change(func(r *results.Run) { r.Quality.TextBytesPerToken = 0 })}},
 		{"not a possible figure", false, []string{change(func(r *results.Run) { r.Cost.TokensPerSecond = 1e300 })}},

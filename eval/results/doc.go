@@ -9,6 +9,8 @@
 //
 // # Caveats
 //
-// A line is written whole or, when a program is killed in the middle of it, cut short; [Read] skips a last line without
-// its end, and [Append] begins after it. Any other line that cannot be read is an error: nothing is dropped silently.
+// A line is written whole or, when a program is killed in the middle of it, cut short; [Read] skips such a last line, [Cut]
+// tells of it, and [Append] writes in its place. A last line that is whole but for its end, as an editor may save it, counts.
+// Any other line that cannot be read is an error, and so is one with neither a score nor a failure: nothing is dropped
+// silently, and all readers take a line for the same.
 package results

@@ -15,16 +15,22 @@ import (
 	"github.com/chiplm/chiplm/data/regular"
 )
 
-// Read reads the scored runs of a file, in order. A last line without its end, left by a program that was killed, is
-// skipped. It fails on a line that is no run, and names it.
+// Read reads the scored runs of a file, in order. A last line that was cut short, by a program that was killed, is skipped
+// ([Cut] tells of it). It fails on a line that is no run, and names it.
 func Read(path string) ([]Run, error) {
-	all, err := readAll(path)
+	all, _, err := readAll(path)
 	return slices.DeleteFunc(all, func(r Run) bool { return r.Failure != "" }), err
+}
+
+// Cut gives the number of the last line of a file where it was cut short, and 0 where it was not.
+func Cut(path string) (line int, err error) {
+	_, line, err = readAll(path)
+	return line, err
 }
 
 // Failures reads the runs of a file that failed and have not been scored since, the last failure of each, in order.
 func Failures(path string) ([]Run, error) {
-	all, err := readAll(path)
+	all, _, err := readAll(path)
 	if err != nil {
 		return nil, err
 	}
@@ -38,28 +44,42 @@ func Failures(path string) ([]Run, error) {
 	return failed, nil
 }
 
-func readAll(path string) ([]Run, error) {
+// readAll reads every run, and says which line was cut short; 0: none.
+func readAll(path string) (runs []Run, cut int, err error) {
 	f, err := regular.Open(path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer f.Close()
-	var runs []Run
 	r := bufio.NewReader(f)
 	for n := 1; ; n++ {
 		line, err := r.ReadBytes('\n')
-		if errors.Is(err, io.EOF) {
-			return runs, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", path, err)
+		last := errors.Is(err, io.EOF)
+		switch {
+		case last && len(line) == 0:
+			return runs, 0, nil
+		case last && !whole(line):
+			return runs, n, nil
+		case err != nil && !last:
+			return nil, 0, fmt.Errorf("%s: %w", path, err)
 		}
 		run, err := parse(line)
 		if err != nil {
-			return nil, fmt.Errorf("%s:%d: not a line of results: %w; mend or remove the line", path, n, err)
+			return nil, 0, damaged(path, n, err)
 		}
-		runs = append(runs, run)
+		if runs = append(runs, run); last {
+			return runs, 0, nil
+		}
 	}
+}
+
+// whole says whether what follows the last end of a line is a line nevertheless: an editor may save one without its end. No
+// part of an object of JSON is valid JSON, so this is none that a crash cut short.
+func whole(line []byte) bool { return json.Valid(line) }
+
+func damaged(path string, line int, err error) error {
+	return fmt.Errorf("%s:%d: not a line of results: %w; mend the line, or remove it: the next chiplm sweep scores such a run anew, "+
+		"and trains it first where it must", path, line, err)
 }
 
 // parse reads a line: one object of the known fields, of a run that says which it is.
@@ -72,19 +92,20 @@ func parse(line []byte) (run Run, err error) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return Run{}, errors.New("something follows the run")
 	}
-	if run.Arm == "" {
-		return Run{}, errors.New("it names no arm")
-	}
-	return run, nil
+	return run, run.check()
 }
 
 // Append adds a run to a file, which it makes when there is none. The line is on the disk when it returns. Appends wait
-// for one another, those of other processes too.
+// for one another, those of other processes too. A run that [Read] would refuse is not written.
 func Append(path string, run Run) (err error) {
+	if err := run.check(); err != nil {
+		return fmt.Errorf("%s: the run of %s (seed %d) is not written: %w", path, run.Arm, run.Seed, err)
+	}
 	line, err := json.Marshal(run)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
+	line = append(line, '\n')
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return err
@@ -93,11 +114,21 @@ func Append(path string, run Run) (err error) {
 	if err := lock(f); err != nil {
 		return fmt.Errorf("%s: lock: %w", path, err)
 	}
-	end, err := wholeLines(f)
+	end, rest, err := lastEnd(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if _, err := f.WriteAt(append(line, '\n'), end); err != nil {
+	if whole(rest) {
+		if _, err := parse(rest); err != nil {
+			return fmt.Errorf("%s: the last line is not a line of results: %w; mend or remove it, and run the same command again", path, err)
+		}
+		end, line = end+int64(len(rest)), append([]byte{'\n'}, line...)
+	} else if len(rest) > 0 { // what is longer than the new line would stay behind it
+		if err := f.Truncate(end); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if _, err := f.WriteAt(line, end); err != nil {
 		return errors.Join(err, f.Truncate(end))
 	}
 	return f.Sync()
@@ -112,19 +143,19 @@ func lock(f *os.File) error {
 	}
 }
 
-// wholeLines cuts off what follows the last end of a line, and says where that is.
-func wholeLines(f *os.File) (int64, error) {
+// lastEnd says where the last whole line ends, and gives what follows it.
+func lastEnd(f *os.File) (end int64, rest []byte, err error) {
 	info, err := f.Stat()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	end := info.Size()
+	end = info.Size()
 	block := make([]byte, 1<<16)
 	for end > 0 {
 		from := max(0, end-int64(len(block)))
 		part := block[:end-from]
 		if _, err := f.ReadAt(part, from); err != nil {
-			return 0, err
+			return 0, nil, err
 		}
 		if i := bytes.LastIndexByte(part, '\n'); i >= 0 {
 			end = from + int64(i) + 1
@@ -132,8 +163,10 @@ func wholeLines(f *os.File) (int64, error) {
 		}
 		end = from
 	}
-	if end == info.Size() {
-		return end, nil
+	rest = make([]byte, info.Size()-end)
+	_, err = f.ReadAt(rest, end)
+	if errors.Is(err, io.EOF) {
+		err = nil // there is nothing
 	}
-	return end, f.Truncate(end)
+	return end, rest, err
 }

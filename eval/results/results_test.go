@@ -1,6 +1,8 @@
 package results
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"math"
 	"os"
@@ -41,8 +43,19 @@ func fullRun(arm string, seed int64) Run {
 	n := int(seed)
 	fill(reflect.ValueOf(&r).Elem(), &n)
 	r.Arm, r.Seed, r.Failure = arm, seed, ""
+	for _, bounded := range []*int64{&r.Cost.ImageBytes, &r.Cost.BytesPerToken, &r.Training.Tokens, &r.Curve[0].Tokens, &r.Curve[1].Tokens, &r.Curve[2].Tokens} {
+		*bounded %= Largest
+	}
+	r.Cost.Parameters %= Largest
 	return r
 }
+
+// scored is a run with little more than a score.
+func scored(arm string, seed int64) Run {
+	return Run{Arm: arm, Seed: seed, Quality: Quality{BitsPerByte: 0.9, TextBytesPerToken: 4}}
+}
+
+const quality = `"quality":{"bits_per_byte":0.9,"text_bytes_per_token":4}`
 
 func mustAppend(t *testing.T, path string, runs ...Run) {
 	t.Helper()
@@ -64,7 +77,7 @@ func mustRead(t *testing.T, path string) []Run {
 
 func TestRoundTrip(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
-	want := []Run{fullRun("a", 1), fullRun("b", 2), {Arm: "bare"}}
+	want := []Run{fullRun("a", 1), fullRun("b", 2), scored("bare", 0)}
 	mustAppend(t, path, want...)
 	if got := mustRead(t, path); !reflect.DeepEqual(got, want) {
 		t.Errorf("have %+v\nwant %+v", got, want)
@@ -76,6 +89,7 @@ func TestRoundTrip(t *testing.T) {
 }
 
 // TestAnyCutOfTheLastLine cuts a file at every byte of its last line: the whole lines stay, and an append begins after them.
+// A line that lacks nothing but its end is whole.
 func TestAnyCutOfTheLastLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	first, last, next := fullRun("a", 1), fullRun("a", 2), fullRun("b", 1)
@@ -93,14 +107,24 @@ func TestAnyCutOfTheLastLine(t *testing.T) {
 		if err := os.WriteFile(path, whole[:cut], 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got := mustRead(t, path); !reflect.DeepEqual(got, []Run{first}) {
+		want, short := []Run{first}, 2
+		switch cut {
+		case len(before):
+			short = 0
+		case len(whole) - 1:
+			want, short = []Run{first, last}, 0
+		}
+		if got := mustRead(t, path); !reflect.DeepEqual(got, want) {
 			t.Fatalf("cut after %d bytes: %d runs", cut, len(got))
+		}
+		if line, err := Cut(path); err != nil || line != short {
+			t.Fatalf("cut after %d bytes: line %d is called cut short, %v", cut, line, err)
 		}
 		if cut%97 != 0 && cut != len(whole)-1 { // an append syncs: some are enough
 			continue
 		}
 		mustAppend(t, path, next)
-		if got := mustRead(t, path); !reflect.DeepEqual(got, []Run{first, next}) {
+		if got := mustRead(t, path); !reflect.DeepEqual(got, append(want, next)) {
 			t.Fatalf("cut after %d bytes, then appended: %d runs", cut, len(got))
 		}
 	}
@@ -138,13 +162,15 @@ func TestALongTornLine(t *testing.T) {
 
 func TestDamagedLinesAreNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
-	mustAppend(t, path, Run{Arm: "a"}, Run{Arm: "b"})
+	mustAppend(t, path, scored("a", 1), scored("b", 1))
 	good, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, bad := range []string{"", "{", "[]", "null", "{}", `{"arm":""}`, `{"arm":1}`, `{"arm":"c","unknown":1}`, `{"arm":"c"} {}`,
-		`{"arm":"c"}]`, "\x00", `{"arm":"c","seed":1.5}`} {
+	for _, bad := range []string{"", "{", "[]", "null", "{}", `{"arm":"",` + quality + `}`, `{"arm":1,` + quality + `}`, `{"arm":" ","failure":"why"}`,
+		`{"arm":"c","unknown":1,` + quality + `}`, `{"arm":"c",` + quality + `} {}`, `{"arm":"c",` + quality + `}]`, "\x00",
+		`{"arm":"c","seed":1.5,` + quality + `}`, `{"arm":"c"}`, `{"arm":"c","failure":""}`, `{"arm":"c","quality":{"bits_per_byte":0.9}}`,
+		`{"arm":"c","quality":{"bits_per_byte":-0.9,"text_bytes_per_token":4}}`, `{"arm":"c",` + quality + `,"cost":{"parameters":-1}}`} {
 		if err := os.WriteFile(path, append([]byte(bad+"\n"), good...), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -157,6 +183,23 @@ func TestDamagedLinesAreNamed(t *testing.T) {
 		if _, err := Failures(path); err == nil || !strings.Contains(err.Error(), path+":3:") {
 			t.Errorf("%q: %v", bad, err)
 		}
+		// Without its end, whole JSON is no rest of a crash: it is not written over.
+		if !json.Valid([]byte(bad)) {
+			continue
+		}
+		text := append(good[:len(good):len(good)], bad...)
+		if err := os.WriteFile(path, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), path+":3:") || !strings.Contains(err.Error(), "remove it") {
+			t.Errorf("%q without an end: %v", bad, err)
+		}
+		if err := Append(path, scored("c", 1)); err == nil || !strings.Contains(err.Error(), "the last line is not a line of results") {
+			t.Errorf("%q without an end is appended to: %v", bad, err)
+		}
+		if after, err := os.ReadFile(path); err != nil || !bytes.Equal(after, text) {
+			t.Errorf("%q without an end: %v, the file changed", bad, err)
+		}
 	}
 	if _, err := Read(filepath.Join(t.TempDir(), "none")); !os.IsNotExist(err) {
 		t.Errorf("no file: %v", err)
@@ -164,9 +207,28 @@ func TestDamagedLinesAreNamed(t *testing.T) {
 	if _, err := Read(t.TempDir()); err == nil {
 		t.Error("a folder is read")
 	}
-	nan := Run{Arm: "a", Quality: Quality{BitsPerByte: math.NaN()}}
-	if err := Append(path, nan); err == nil {
-		t.Error("a score that is no number is written")
+}
+
+// TestNothingIsWrittenThatCannotBeRead: a line that Read refuses would stop every later sweep.
+func TestNothingIsWrittenThatCannotBeRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.jsonl")
+	for want, change := range map[string]func(*Run){
+		"neither a score (quality.bits_per_byte) nor a failure": func(r *Run) { r.Quality = Quality{} },
+		"bits_per_byte is NaN":               func(r *Run) { r.Quality.BitsPerByte = math.NaN() },
+		"unsupported value":                  func(r *Run) { r.Quality.BitsPerByteWithEnd = math.Inf(1) },
+		"tokens_per_second is 1e+300":        func(r *Run) { r.Cost.TokensPerSecond = 1e300 },
+		"the curve has the point 1, -1e+300": func(r *Run) { r.Curve = []Point{{Tokens: 1, Loss: -1e300}} },
+		"it names no arm":                    func(r *Run) { r.Arm = "" },
+		"text_bytes_per_token is 0 beside a": func(r *Run) { r.Quality.TextBytesPerToken = 0 },
+	} {
+		r := scored("a", 1)
+		change(&r)
+		if err := Append(path, r); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if text, err := os.ReadFile(path); err == nil && len(text) > 0 {
+		t.Errorf("written: %q", text)
 	}
 }
 
@@ -209,13 +271,13 @@ func TestAppendsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error)
-	go func() { done <- Append(path, Run{Arm: "b"}) }()
+	go func() { done <- Append(path, scored("b", 1)) }()
 	select {
 	case <-done:
 		t.Error("an append did not wait")
 	case <-time.After(20 * time.Millisecond):
 	}
-	if _, err := f.WriteString("\"}\n"); err != nil {
+	if _, err := f.WriteString("\"," + quality + "}\n"); err != nil {
 		t.Fatal(err)
 	}
 	if err := f.Close(); err != nil {
@@ -232,11 +294,11 @@ func TestAppendsWait(t *testing.T) {
 func TestFailuresAreApart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.jsonl")
 	failed := func(arm string, seed int64, why string) Run { return Run{Arm: arm, Seed: seed, Failure: why} }
-	mustAppend(t, path, failed("a", 1, "first"), Run{Arm: "b", Seed: 1}, failed("a", 2, "only"), failed("a", 1, "second"),
-		failed("c", 1, "mended"), Run{Arm: "c", Seed: 1})
-	scored := mustRead(t, path)
-	if len(scored) != 2 || scored[0].Arm != "b" || scored[1].Arm != "c" {
-		t.Errorf("scored: %+v", scored)
+	mustAppend(t, path, failed("a", 1, "first"), scored("b", 1), failed("a", 2, "only"), failed("a", 1, "second"),
+		failed("c", 1, "mended"), scored("c", 1))
+	good := mustRead(t, path)
+	if len(good) != 2 || good[0].Arm != "b" || good[1].Arm != "c" {
+		t.Errorf("scored: %+v", good)
 	}
 	bad, err := Failures(path)
 	if err != nil || len(bad) != 2 || bad[0].Failure != "only" || bad[1].Failure != "second" {
@@ -264,5 +326,20 @@ func TestComparable(t *testing.T) {
 		if err := Comparable(append(runs, Run{Arm: "odd", Seed: 7, HeldOut: other})); err == nil || !strings.Contains(err.Error(), "odd (seed 7)") {
 			t.Errorf("change %d: %v", i, err)
 		}
+	}
+}
+
+// TestWhatIsNoRunHasNoSeed: a sweep that is planned is told apart by its name alone.
+func TestWhatIsNoRunHasNoSeed(t *testing.T) {
+	runs := []Run{{Arm: "a", HeldOut: HeldOut{Name: "x", SHA256: "aa", Stories: 5, Bytes: 100}}}
+	if err := ComparableWith(runs, "this sweep", runs[0].HeldOut); err != nil {
+		t.Error(err)
+	}
+	err := ComparableWith(runs, "this sweep", HeldOut{Name: "y"})
+	if err == nil || !strings.Contains(err.Error(), "a (seed 0) was scored on x") || !strings.Contains(err.Error(), "and this sweep on y (0 stories") {
+		t.Error(err)
+	}
+	if err := ComparableWith(nil, "this sweep", HeldOut{}); err != nil {
+		t.Error(err)
 	}
 }

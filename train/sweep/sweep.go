@@ -111,8 +111,7 @@ func (s *sweep) readBefore() error {
 		return err
 	}
 	s.before = slices.Concat(done, failed)
-	planned := results.Run{Arm: "this sweep", HeldOut: s.heldOutOf()}
-	if err := results.Comparable(append(done, planned)); err != nil {
+	if err := results.ComparableWith(done, "this sweep", s.heldOutOf()); err != nil {
 		return fmt.Errorf("%s: %w; for a sweep of its own, change its name in the file", s.results, err)
 	}
 	return nil

@@ -283,6 +283,50 @@ func TestOnlyWhatIsNewIsTrained(t *testing.T) {
 	}
 }
 
+// TestLinesThatWereEdited: a line that an editor left without its end counts; one without a score is named, and not taken for
+// a run that is done, nor written over.
+func TestLinesThatWereEdited(t *testing.T) {
+	p := newPlace(t)
+	text := strings.Replace(tinyStudy, "[1, 2]", "[1]", 1)
+	want := p.run(text)
+	file := filepath.Join(p.options.Out, "study", ResultsFile)
+	whole, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, bytes.TrimSuffix(whole, []byte("\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p.mustEqual(p.run(text), want)
+	more := text + "  third: {set: {d_ff: 40}}\n"
+	if runs := p.run(more); len(runs) != 3 {
+		t.Errorf("%d runs", len(runs))
+	}
+	if after, err := os.ReadFile(file); err != nil || !bytes.HasPrefix(after, whole) {
+		t.Errorf("%v: lines that were there changed", err)
+	}
+	for _, end := range []string{"\n", ""} {
+		bare := append(slices.Clone(whole), `{"arm":"third","seed":1}`+end...)
+		if err := os.WriteFile(file, bare, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		e := &events{}
+		_, err := Run(t.Context(), p.study(more), p.options, e)
+		if err == nil || !strings.Contains(err.Error(), file+":3: not a line of results: it has neither a score") || !strings.Contains(err.Error(), "or remove it") || len(e.all) > 0 {
+			t.Errorf("%v; %v", err, e.all)
+		}
+		if after, err := os.ReadFile(file); err != nil || !bytes.Equal(after, bare) {
+			t.Errorf("%v: the file changed", err)
+		}
+	}
+	if err := os.WriteFile(file, whole, 0o644); err != nil { // the line is removed: only its run is scored
+		t.Fatal(err)
+	}
+	if runs := p.run(more); len(runs) != 3 {
+		t.Errorf("%d runs", len(runs))
+	}
+}
+
 // TestSameAsByHand: a line says what `chiplm train` and `chiplm eval bpb` say.
 func TestSameAsByHand(t *testing.T) {
 	p := newPlace(t)
@@ -420,7 +464,7 @@ func TestNothingIsMixed(t *testing.T) {
 		}
 		e := &events{}
 		_, err := Run(t.Context(), p.study(text), p.options, e)
-		if err == nil || !strings.Contains(err.Error(), c.want) || len(e.all) > 0 {
+		if err == nil || !strings.Contains(err.Error(), c.want) || len(e.all) > 0 || strings.Contains(err.Error(), "this sweep (seed") {
 			t.Errorf("%s: %v; %v", name, err, e.all)
 		}
 	}
