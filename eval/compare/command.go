@@ -39,7 +39,8 @@ different stories are refused in one table; other programs, texts or amounts of 
 The baseline is the arm that the sweep names, or --baseline. --arms takes names and patterns with *
 and ?; the baseline stays. --front asks for the best arm at each predicted speed, in tokens per
 second, or faster. --html writes one page that needs no network: the tables, the loss curves, and
-bits per byte against bytes of text per second with the Pareto front.`,
+bits per byte against bytes of text per second with the Pareto front. It takes the place of an
+older page, and of no other file.`,
 		Example: `  chiplm compare screen.jsonl
   chiplm compare screen.jsonl more.jsonl --baseline plain --arms 'ple*,combo' --sort speed
   chiplm compare screen.jsonl --front 50,100,150,200 --markdown
@@ -76,6 +77,11 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	for _, speed := range f.front {
 		if !(speed > 0 && speed <= results.Largest) {
 			return usage.Errorf("--front %g: wants tokens per second above 0", speed)
+		}
+	}
+	if f.html != "" {
+		if err := mayReplace(f.html, args); err != nil {
+			return err
 		}
 	}
 	set, err := Load(args)

@@ -87,6 +87,54 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// A page takes the place of an older one and of an empty file; results, however they are called, and other files stay.
+func TestPageReplacesPagesOnly(t *testing.T) {
+	results, other := write(t, study()...), write(t, made("plain", 1, 0.9))
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	sweep, foreign := file("study.yaml", "seeds: [1]\n"), file("foreign.html", "<!DOCTYPE html>\n<p>"+generator[1:])
+	blank, nothing := file("blank.html", ""), file("nothing.jsonl", "")
+	soft, hard, link, loose := filepath.Join(dir, "soft"), filepath.Join(dir, "hard"), filepath.Join(dir, "link"), filepath.Join(dir, "loose")
+	if err := errors.Join(os.Symlink(results, soft), os.Link(other, hard), os.Symlink(sweep, link), os.Symlink("later.html", loose)); err != nil {
+		t.Fatal(err)
+	}
+	const lost, foreignFile = "that is the file of results", "something else than a page of chiplm compare"
+	for _, c := range []struct {
+		page, want string
+		usage      bool
+	}{
+		{results, lost, true}, {other, lost, true}, {soft, lost, true}, {hard, lost, true}, {nothing, lost, true},
+		{filepath.Join(filepath.Dir(results), ".", filepath.Base(results)), lost, true},
+		{sweep, foreignFile, false}, {foreign, foreignFile, false}, {link, foreignFile, false},
+	} {
+		before, err := os.ReadFile(c.page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := call(t, results, other, nothing, "--html", c.page)
+		if err == nil || !strings.Contains(err.Error(), c.page) || !strings.Contains(err.Error(), c.want) || isUsage(err) != c.usage || out != "" {
+			t.Errorf("%s: %v, output %q", c.page, err, out)
+		}
+		if after, err := os.ReadFile(c.page); err != nil || string(after) != string(before) {
+			t.Errorf("%s was changed: %v", c.page, err)
+		}
+	}
+	for _, page := range []string{blank, loose, filepath.Join(dir, "later.html"), blank} {
+		if _, err := call(t, results, "--html", page); err != nil {
+			t.Error(err)
+		}
+		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), generator) {
+			t.Errorf("%s is no page: %v", page, err)
+		}
+	}
+}
+
 // Without curves and predicted speeds there are no plots, and of one arm there is a page.
 func TestPageOfLittle(t *testing.T) {
 	bare := made("plain", 1, 0.9)
