@@ -23,11 +23,12 @@ const (
 
 // dialect is the part of YAML that a kind of file may use.
 type dialect struct {
-	file  string // what messages call such a file
-	lists bool
+	file    string // what messages call such a file
+	lists   bool
+	extends bool // it may inherit from another
 }
 
-var modelFile = dialect{file: "model file"}
+var modelFile = dialect{file: "model file", extends: true}
 
 // node is a mapping (entries, in the order of the file), a list (items) or a scalar (text).
 type node struct {
@@ -114,7 +115,10 @@ func (d dialect) parse(at position, src []byte, key string) (root *node, err err
 		refuse := ""
 		switch t.Type {
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
-			refuse = "anchors and aliases are not part of a " + d.file + "; write the value out, or use extends: other.yaml"
+			refuse = "anchors and aliases are not part of a " + d.file + "; write the value out"
+			if d.extends && key == "" { // an argument cannot name another file
+				refuse += ", or use extends: other.yaml"
+			}
 		case token.TagType, token.DirectiveType:
 			refuse = "YAML tags and directives are not part of a " + d.file + "; remove this"
 		case token.SequenceStartType, token.SequenceEntryType:

@@ -133,7 +133,8 @@ func (n *node) shown() string {
 // Override changes keys of model files.
 type Override struct{ tree *node }
 
-// Override reads the value as keys of a model file with their values. A key may be dotted, as that of a --set.
+// Override reads the value as keys of a model file with their values. A key may be dotted, as that of a --set. One that is
+// given twice is refused however it is written, as no order is meant.
 func (v *Value) Override() (Override, error) {
 	if v.n.null || !v.n.mapping {
 		return Override{}, v.Errorf("want keys of the model file with their values, such as {train.lr: 0.003}, have %s", v.n.shown())
@@ -165,9 +166,31 @@ func (n *node) spread(into *node, section string) error {
 		for i := len(parts) - 1; i >= 0; i-- {
 			value = &node{at: e.at, mapping: true, entries: []entry{{key: parts[i], at: e.at, value: value}}}
 		}
+		if before, again, at := clash(into, value); before != nil {
+			return again.errorf(join(section, at), "given twice, first on line %d; keep one", before.line)
+		}
 		into.merge(value)
 	}
 	return nil
+}
+
+// clash finds a key that both trees give a value, sections that may be merged aside: where each gives it, and its dotted key.
+func clash(a, b *node) (first, second *position, key string) {
+	for _, e := range b.entries {
+		for i := range a.entries {
+			before := &a.entries[i]
+			switch {
+			case before.key != e.key:
+			case !before.value.mapping || !e.value.mapping:
+				return &before.at, &e.at, e.key
+			default:
+				if first, second, key = clash(before.value, e.value); first != nil {
+					return first, second, join(e.key, key)
+				}
+			}
+		}
+	}
+	return nil, nil, ""
 }
 
 // Has says whether a dotted key is overridden.
