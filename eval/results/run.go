@@ -15,15 +15,16 @@ type Run struct {
 	// out, [Failures] gives them.
 	Failure string `json:"failure,omitempty"`
 
-	Program         string `json:"program"`           // version of the program, with its commit where it is known
-	Config          string `json:"config"`            // the resolved configuration, as YAML
-	ConfigSHA256    string `json:"config_sha256"`     // of Config
-	ArmSHA256       string `json:"arm_sha256"`        // of the settings that decide the weights, a teacher's included, but for the seed
-	Teacher         string `json:"teacher,omitempty"` // the arm whose run of this seed it learned from; empty: none
-	TokenizerSHA256 string `json:"tokenizer_sha256"`  //
-	ModelSHA256     string `json:"model_sha256"`      // of the checkpoint's weights
-	CorpusSHA256    string `json:"corpus_sha256"`     //
-	Corpus          string `json:"corpus"`            // its name, for people
+	Program         string `json:"program"`                  // version of the program, with its commit where it is known
+	Config          string `json:"config"`                   // the resolved configuration, as YAML
+	ConfigSHA256    string `json:"config_sha256"`            // of Config
+	ArmSHA256       string `json:"arm_sha256"`               // of the settings that decide the weights, a teacher's included, but for the seed
+	Teacher         string `json:"teacher,omitempty"`        // the arm whose run of this seed it learned from; empty: none
+	TeacherSHA256   string `json:"teacher_sha256,omitempty"` // of that run's weights; empty too in lines of older programs
+	TokenizerSHA256 string `json:"tokenizer_sha256"`         //
+	ModelSHA256     string `json:"model_sha256"`             // of the checkpoint's weights
+	CorpusSHA256    string `json:"corpus_sha256"`            //
+	Corpus          string `json:"corpus"`                   // its name, for people
 
 	HeldOut   HeldOut `json:"held_out"`
 	Quality   Quality `json:"quality"`

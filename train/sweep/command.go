@@ -110,11 +110,15 @@ func (o *Outcome) print(w io.Writer) {
 		total += fmt.Sprintf(", %d diverged", o.Failed)
 	}
 	if o.Broken > 0 {
-		total += fmt.Sprintf(", %d were ended by an error", o.Broken)
+		total += fmt.Sprintf(", %d came to no end, by an error or for want of a teacher", o.Broken)
 	}
 	fmt.Fprintln(w, total)
 	if o.Done > 0 {
-		fmt.Fprintf(w, "results: %s\ncompare: chiplm compare %s\n", o.Results, shellWord(o.Results))
+		baseline := ""
+		if o.Baseline != "" { // the lines, which compare reads, name another
+			baseline = " --baseline " + shellWord(o.Baseline)
+		}
+		fmt.Fprintf(w, "results: %s\ncompare: chiplm compare %s%s\n", o.Results, shellWord(o.Results), baseline)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/train"
 )
@@ -242,6 +243,9 @@ func (r *reader) teacher(arm *Arm, v *configs.Value) error {
 	if at < 0 {
 		if slices.ContainsFunc(r.arms, func(v *configs.Value) bool { return v.Name() == name }) {
 			return v.Errorf("%s does not stand before %s; an arm learns from one that stands before it in the file", name, arm.Name)
+		}
+		if strings.HasPrefix(name, released.Prefix) {
+			return v.Errorf("%s is a released model, which teaches a run of chiplm train, but no arm: an arm learns from one before it", name)
 		}
 		return v.Errorf("no arm before it is called %q; %s", name, r.hint(name))
 	}

@@ -123,6 +123,7 @@ func TestFileErrorsTellTheirPlace(t *testing.T) {
 		"seeds: [1]\narms: {a: {}, b: {}}":                                                              "f.yaml:2:15: arms.b: it is the same as a",
 		"seeds: [1]\narms: {a: {set: {train.distill: 0.5}}}":                                            "f.yaml:2:8: arms.a: train.distill is 0.5",
 		"seeds: [1]\narms: {a: {teacher: b}}":                                                           "f.yaml:2:21: arms.a.teacher: no arm before it is called \"b\"; it is the first arm",
+		"seeds: [1]\narms: {a: {teacher: released/b}}":                                                  "arms.a.teacher: released/b is a released model, which teaches a run of chiplm train",
 		"seeds: [1]\narms: {a: {teacher: b}, b: {}}":                                                    "arms.a.teacher: b does not stand before a",
 		"seeds: [1]\narms: {a: {teacher: a}}":                                                           "arms.a.teacher: a does not stand before a",
 		"seeds: [1]\narms: {abc: {}, b: {teacher: abd}}":                                                "arms.b.teacher: no arm before it is called \"abd\"; did you mean abc?",

@@ -53,6 +53,7 @@ type job struct {
 	speed   float64       // tokens/s
 	left    time.Duration // of training
 	score   float64       // bits per byte
+	model   string        // SHA-256 of the weights that have it
 	why     string        // of a failure
 	err     error         // that broke it
 	move    func()        // ends its training so that it goes on with more workers; nil: it does not train
@@ -107,11 +108,40 @@ func (j *job) ready() bool {
 	return j.wise.state == done
 }
 
-// lost says whether the run has come to an end without a score.
-func (j *job) lost() bool {
+// lost says why the run has come to an end without a score, and is nil while it may have one.
+func (j *job) lost() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.state == failed || j.state == broken
+	switch j.state {
+	case failed:
+		return fmt.Errorf("its teacher %s diverged: %s", j.name, j.why)
+	case broken:
+		return fmt.Errorf("its teacher %s was ended by an error", j.name)
+	}
+	return nil
+}
+
+// checkTeacher refuses to go on where what lies in the teacher's folder is not what its line tells of, for then nobody could say
+// who taught.
+func (j *job) checkTeacher(results string) error {
+	if j.wise == nil {
+		return nil
+	}
+	j.wise.mu.Lock()
+	want, is := j.wise.model, j.wise.state
+	j.wise.mu.Unlock()
+	if is != done {
+		return nil
+	}
+	ck, err := checkpoints.LoadModel(j.wise.dir)
+	if err == nil && ck.ModelSHA256 != want {
+		err = fmt.Errorf("%s holds other weights than those that were scored (SHA-256 %.12s, its line says %.12s)", ck.Dir, ck.ModelSHA256, want)
+	}
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s learns from %s, but %w; put the run back, or remove its line from %s and its folder to have it trained anew",
+		j.name, j.wise.name, err, results)
 }
 
 // memory is about how many bytes the run takes with that many workers.
@@ -155,6 +185,11 @@ func (s *sweep) plan() error {
 			if why != "" {
 				changed = append(changed, why)
 			}
+			if j.state == fresh || j.state == half {
+				if err := j.checkTeacher(s.results); err != nil {
+					return err
+				}
+			}
 			j.steps = j.step
 			s.jobs = append(s.jobs, j)
 		}
@@ -178,7 +213,7 @@ func (s *sweep) look(j *job) (changed string, err error) {
 		j.step = j.plan.Steps
 		switch {
 		case r.Failure == "":
-			j.state, j.score = done, r.Quality.BitsPerByte
+			j.state, j.score, j.model = done, r.Quality.BitsPerByte, r.ModelSHA256
 			return "", nil
 		case !s.options.Retry:
 			j.state, j.why, j.step = failed, r.Failure, 0
@@ -201,6 +236,10 @@ func (s *sweep) otherLine(j *job, r *results.Run) (string, error) {
 	}
 	if r.Teacher != j.arm.Teacher {
 		return fmt.Sprintf("%s: its teacher was %s and is now %s", j.name, orNone(r.Teacher), orNone(j.arm.Teacher)), nil
+	}
+	if j.wise != nil && j.wise.state == done && r.TeacherSHA256 != "" && r.TeacherSHA256 != j.wise.model {
+		return fmt.Sprintf("%s learned from a run of %s with other weights (SHA-256 %.12s) than its line tells of (%.12s)", j.name, r.Teacher,
+			r.TeacherSHA256, j.wise.model), nil
 	}
 	if info := s.corpus.Info(); r.CorpusSHA256 != info.SHA256 {
 		return fmt.Sprintf("%s was trained on %s (SHA-256 %.12s), not on %s (%.12s)", j.name, r.Corpus, r.CorpusSHA256, info.Name, info.SHA256), nil
@@ -259,6 +298,10 @@ func (s *sweep) lookAtFolder(j *job) (changed string, err error) {
 	if info := s.corpus.Info(); ck.State.CorpusHash != info.SHA256 {
 		return fmt.Sprintf("%s was begun on %s (SHA-256 %.12s), not on %s (%.12s)", j.name, ck.State.Corpus, ck.State.CorpusHash, info.Name, info.SHA256), nil
 	}
+	if j.wise != nil && j.wise.state == done && ck.State.TeacherHash != j.wise.model {
+		return fmt.Sprintf("%s was begun with a teacher %s of other weights (SHA-256 %.12s) than its line tells of (%.12s)", j.name, j.wise.name,
+			ck.State.TeacherHash, j.wise.model), nil
+	}
 	j.step, j.state, j.loss = ck.State.Step, half, ck.State.LastLoss
 	if !hasMoments(ck) {
 		j.state = trained // they are dropped only then
@@ -300,6 +343,9 @@ func (s *sweep) train(ctx context.Context, j *job, workers int, from State) erro
 		o.Resume, o.Run, o.Name = true, j.dir, ""
 	}
 	if j.wise != nil {
+		if err := j.checkTeacher(s.results); err != nil { // it may have changed since the sweep began
+			return err
+		}
 		o.Teacher = j.wise.dir
 	}
 	_, err := train.RunWith(ctx, o, tracker{j})

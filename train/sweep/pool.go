@@ -3,7 +3,6 @@ package sweep
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 
@@ -81,10 +80,14 @@ func (s *sweep) work(ctx context.Context) {
 // withoutPupils takes the runs out of a queue whose teachers have come to no score, as broken.
 func (s *sweep) withoutPupils(queue []*job) []*job {
 	return slices.DeleteFunc(queue, func(j *job) bool {
-		if j.wise == nil || !j.wise.lost() {
+		if j.wise == nil {
 			return false
 		}
-		j.set(func() { j.state, j.err = broken, fmt.Errorf("its teacher %s has come to no end", j.wise.name) })
+		why := j.wise.lost()
+		if why == nil {
+			return false
+		}
+		j.set(func() { j.state, j.err = broken, why })
 		s.show.changed(j)
 		return true
 	})
@@ -163,7 +166,7 @@ func (s *sweep) step(ctx, sweep context.Context, j *job, workers int) error {
 	if err := results.Append(s.results, *r); err != nil {
 		return err
 	}
-	j.set(func() { j.state, j.score = done, r.Quality.BitsPerByte })
+	j.set(func() { j.state, j.score, j.model = done, r.Quality.BitsPerByte, r.ModelSHA256 })
 	s.show.changed(j)
 	return nil
 }

@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -39,6 +40,66 @@ func TestAPupil(t *testing.T) {
 		t.Errorf("another teacher: %v", err)
 	}
 
+	// A teacher that is not the one of its line teaches nobody, and a pupil whose teacher was scored anew is told.
+	runs := filepath.Join(p.options.Out, "study", "runs")
+	lines := filepath.Join(p.options.Out, "study", ResultsFile)
+	whole, err := os.ReadFile(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite := func(change func(string) string) {
+		t.Helper()
+		if err := os.WriteFile(lines, []byte(change(string(whole))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	without := func(text string) string {
+		var kept []string
+		for _, line := range strings.SplitAfter(text, "\n") {
+			if !strings.Contains(line, `"arm":"taught"`) {
+				kept = append(kept, line)
+			}
+		}
+		return strings.Join(kept, "")
+	}
+	refuse := func(want ...string) {
+		t.Helper()
+		_, err := Run(t.Context(), p.study(text), p.options, silent{})
+		for _, w := range want {
+			if err == nil || !strings.Contains(err.Error(), w) {
+				t.Errorf("%v does not say %q", err, w)
+			}
+		}
+	}
+	move := func(from, to string) {
+		t.Helper()
+		if err := os.Rename(filepath.Join(runs, from), filepath.Join(runs, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rewrite(without)
+	move("taught-s7", "kept")
+	move("wide-s7", "away")
+	refuse("taught-s7 learns from wide-s7", "wide-s7: there is no such", "remove its line")
+	move("other-s7", "wide-s7")
+	refuse("taught-s7 learns from wide-s7", "other weights", "remove its line")
+	move("wide-s7", "other-s7")
+	move("away", "wide-s7")
+	move("kept", "taught-s7")
+	if again := p.run(text); len(again) != len(models) || again[len(again)-1].ModelSHA256 != models["taught"] || again[len(again)-1].TeacherSHA256 != models["wide"] {
+		t.Errorf("put back, the sweep has %d runs, the last %+v", len(again), again[len(again)-1])
+	}
+	out, err := Run(t.Context(), p.study("baseline: other\n"+text), p.options, silent{})
+	if err != nil || out.Done != 4 {
+		t.Fatalf("%v, %+v", err, out)
+	}
+	var told strings.Builder
+	if out.print(&told); !strings.Contains(told.String(), "results.jsonl --baseline other\n") {
+		t.Errorf("the lines name another baseline than the file, and it says:\n%s", &told)
+	}
+	rewrite(func(text string) string { return strings.Replace(text, models["wide"], strings.Repeat("0f", 32), 1) })
+	refuse("taught-s7 learned from a run of wide with other weights")
+
 	wild := strings.Replace(tinyStudy, "[1, 2]", "[1]", 1) + `
   wild: {set: {train.lr: 100, train.clip: 0}}
   pupil: {teacher: wild, set: {train.distill: 0.5}}
@@ -47,7 +108,7 @@ func TestAPupil(t *testing.T) {
 	p.options.Out += "-wild"
 	for range 2 {
 		out, err := Run(t.Context(), p.study(wild), p.options, silent{})
-		if err == nil || !strings.Contains(err.Error(), "pupil-s1: its teacher wild-s1") || !strings.Contains(err.Error(), "grandchild-s1: its teacher pupil-s1") ||
+		if err == nil || !strings.Contains(err.Error(), "pupil-s1: its teacher wild-s1 diverged: ") || !strings.Contains(err.Error(), "grandchild-s1: its teacher pupil-s1") ||
 			out.Done != 2 || out.Failed != 1 || out.Broken != 2 {
 			t.Errorf("%v, %+v", err, out)
 		}

@@ -103,6 +103,13 @@ func (s *sweep) score(ctx context.Context, j *job, workers int) (*results.Run, e
 	}
 	r := s.line(j)
 	r.TokenizerSHA256, r.ModelSHA256 = scored.TokenizerSHA256, scored.ModelSHA256
+	if j.wise != nil {
+		ck, err := checkpoints.LoadModel(j.dir)
+		if err != nil {
+			return nil, err
+		}
+		r.TeacherSHA256 = ck.State.TeacherHash
+	}
 	r.Quality = results.Quality{ScoredBy: "engine", Tokens: scored.Tokens, TextBytesPerToken: scored.TextBytesPerToken,
 		NatsPerToken: scored.NatsPerToken, BitsPerByte: scored.BitsPerByte, BitsPerByteWithEnd: scored.BitsPerByteWithEnd}
 	if scored.ByGraph {

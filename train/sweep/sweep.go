@@ -127,6 +127,8 @@ type Outcome struct {
 	Name    string   `json:"name"`
 	Folder  string   `json:"folder"`
 	Results string   `json:"results"`
+	// Baseline is that of the file where the last line, written before it was changed, names another; empty: they agree.
+	Baseline string `json:"baseline_changed,omitempty"`
 	Done    int      `json:"done"`   // runs that have a score, those of before included
 	Failed  int      `json:"failed"` // runs that diverged
 	Broken  int      `json:"broken"` // runs that an error ended, which the next sweep goes on with
@@ -166,6 +168,9 @@ func (s *sweep) run(ctx context.Context, show display, start time.Time) (*Outcom
 		show.finish()
 	}
 	out := &Outcome{Name: s.study.Name, Folder: s.dir, Results: s.results, Seconds: time.Since(start).Seconds()}
+	if runs, err := results.Read(s.results); err == nil && len(runs) > 0 && runs[len(runs)-1].Baseline != s.study.Baseline {
+		out.Baseline = s.study.Baseline
+	}
 	var errs []error
 	for _, j := range s.jobs {
 		status := j.status()
