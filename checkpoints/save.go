@@ -182,11 +182,14 @@ func writeFile(d disk, path string, write func(io.Writer) error) (string, error)
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
+// StepName is the name of a checkpoint's folder in its run, but for a number behind it where the step was saved more than once.
+func StepName(step int) string { return fmt.Sprintf("step-%08d", step) }
+
 // freeName gives the folder for a step. A step that is there already (from a run that was started again) keeps its
 // folder, and the new one gets a number behind it: replacing one folder by another is two renames, and a crash between
 // them would leave neither.
 func freeName(runDir string, step int) (string, error) {
-	base := filepath.Join(runDir, fmt.Sprintf("step-%08d", step))
+	base := filepath.Join(runDir, StepName(step))
 	for path, n := base, 2; ; n++ {
 		_, err := os.Lstat(path)
 		if errors.Is(err, os.ErrNotExist) {

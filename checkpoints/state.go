@@ -30,6 +30,7 @@ type State struct {
 	ValidHash     string    `json:"valid_hash"`
 	Teacher       string    `json:"teacher,omitempty"`      // the run or checkpoint whose distributions were learned from, as the user named it
 	TeacherHash   string    `json:"teacher_hash,omitempty"` // SHA-256 of its weights
+	TeacherStep   int       `json:"teacher_step,omitempty"` // of the checkpoint that it was
 	BestValid     float64   `json:"best_valid"`             // lowest validation loss, nats per token; +Inf before the first
 	LastLoss      float64   `json:"last_loss"`              // training loss of the last step, nats per token; NaN before the first
 	Workers       int       `json:"workers"`

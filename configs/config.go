@@ -72,11 +72,15 @@ func (c *Config) UntaughtSteps() int { return c.Train.stepsBefore(c.Train.Distil
 
 // stepsBefore is the number of steps of a run in a share of it below 1, which leaves at least one.
 func (t *Train) stepsBefore(share float64) int {
-	if share == 0 || t.BatchTokens < 1 {
+	return int(share * float64(t.Steps()))
+}
+
+// Steps is the number of optimiser steps of a run; 0 where the settings name no batch.
+func (t *Train) Steps() int {
+	if t.BatchTokens < 1 {
 		return 0
 	}
-	steps := (t.Tokens + int64(t.BatchTokens) - 1) / int64(t.BatchTokens)
-	return int(share * float64(steps))
+	return int((t.Tokens + int64(t.BatchTokens) - 1) / int64(t.BatchTokens))
 }
 
 // WeightQuant is the quantisation of one weight matrix.

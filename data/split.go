@@ -35,6 +35,18 @@ type part struct {
 // part again.
 func Split(c Corpus, heldOut bool) Corpus { return &part{c, heldOut} }
 
+// Whole gives the path of the corpus that [Split] divided, where a path, as Info has it, is that of a part.
+func Whole(path string) (whole string, ok bool) {
+	for _, part := range []string{partTrain, partHeldOut} {
+		if whole, ok := strings.CutSuffix(path, part); ok {
+			if _, err := os.Stat(path); err != nil { // a file may be called so
+				return whole, true
+			}
+		}
+	}
+	return "", false
+}
+
 // Info implements [Corpus].
 func (p *part) Info() Info {
 	info := p.whole.Info()

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/shards"
 	"github.com/chiplm/chiplm/engine"
 	"github.com/chiplm/chiplm/export"
@@ -57,6 +59,9 @@ func release(ctx context.Context, ck *checkpoints.Checkpoint, opt ReleaseOptions
 	if err != nil {
 		return nil, "", fmt.Errorf("the image of %s: %w", ck.Dir, err)
 	}
+	if all := ck.Config.Train.Steps(); ck.State.Step < all {
+		fmt.Fprintf(notes, "note: %s is at step %s of %s, not trained to its end; the card says so\n", ck.Dir, digits.Comma(int64(ck.State.Step)), digits.Comma(int64(all)))
+	}
 	s := &subject{name: ck.Config.Name, path: ck.Dir, config: ck.Config, tokenizer: built.Tokenizer, image: im, checkpoint: ck}
 	defer s.close()
 	if f.Text, err = trainingText(ctx, s, opt); err != nil {
@@ -94,9 +99,19 @@ func trainingText(ctx context.Context, s *subject, opt ReleaseOptions) (released
 	}
 	defer shard.Close()
 	h := shard.Header()
-	return released.Text{Name: info.Name, SHA256: info.SHA256, Stories: h.Stories, Bytes: h.RawBytes, Tokens: h.Tokens,
-		Licence: opt.Licence, Source: opt.Source}, nil
+	t := released.Text{Name: info.Name, SHA256: info.SHA256, Stories: h.Stories, Bytes: h.RawBytes, Tokens: h.Tokens,
+		Licence: opt.Licence, Source: opt.Source}
+	t.Corpus, t.Valid = filepath.Base(state.Corpus), filepath.Base(state.Valid)
+	switch whole, ok := data.Whole(state.Corpus); {
+	case state.Valid == "":
+		t.Valid = ""
+	case ok && whole == wholeOf(state.Valid):
+		t.Corpus, t.Valid = filepath.Base(whole), "" // as training divides a text by itself
+	}
+	return t, nil
 }
+
+func wholeOf(path string) string { whole, _ := data.Whole(path); return whole }
 
 // releaseScore scores a model as `chiplm eval bpb` does.
 func releaseScore(ctx context.Context, s *subject, opt ReleaseOptions) (released.Score, error) {

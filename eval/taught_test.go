@@ -70,7 +70,7 @@ func TestReleasedModelTeaches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(card), "the released model wise") || !strings.Contains(string(card), "--teacher released/wise") {
+	if !strings.Contains(string(card), "the released model wise") || !strings.Contains(string(card), "--teacher released/wise\n") {
 		t.Errorf("the card does not tell of the teacher:\n%s", card)
 	}
 }

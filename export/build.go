@@ -150,12 +150,12 @@ func tokenizerOf(ck *checkpoints.Checkpoint) (*bpe.Tokenizer, error) {
 // Exportable refuses what no image can hold. The error wraps [ErrNotQuantised] where that is the reason.
 func Exportable(c *configs.Config) error {
 	if c.Quant.Activations.Bits != 8 {
-		return fmt.Errorf("%w: quant.activations.bits is %d, the engine computes with 8: export with --bits 4 to quantise after training, or train with 8",
+		return fmt.Errorf("%w: quant.activations.bits is %d, the engine computes with 8: chiplm export --bits 4 quantises after training, or train with 8",
 			ErrNotQuantised, c.Quant.Activations.Bits)
 	}
 	for _, t := range c.Tensors() {
 		if t.Quant.Bits == 32 && t.Class != configs.ClassNorm && t.Class != configs.ClassRouter {
-			return fmt.Errorf("%w: %s has 32 bits (class %s): export with --bits 4 to quantise after training, or train with fewer",
+			return fmt.Errorf("%w: %s has 32 bits (class %s): chiplm export --bits 4 quantises after training, or train with fewer",
 				ErrNotQuantised, t.Name, t.Class)
 		}
 	}

@@ -41,8 +41,11 @@ func Release(ctx context.Context, dir string, ck *checkpoints.Checkpoint, b *Bui
 	f.PostTraining, f.Digest = b.PostTraining, fmt.Sprintf("%016x", b.Model.Golden.Digest)
 	f.ModelSHA256, f.ConfigSHA256, f.TokenizerSHA256 = ck.ModelSHA256, released.FileOf(config).SHA256, b.Tokenizer.Hash()
 	f.Training = released.Trained{Tokens: ck.State.Tokens, Steps: ck.State.Step, Seed: int64(b.Config.Train.Seed), Program: ck.State.CreatedBy}
+	if all := b.Config.Train.Steps(); ck.State.Step < all {
+		f.Training.Planned = all
+	}
 	if ck.State.TeacherHash != "" {
-		name := ck.State.Teacher
+		name := ck.State.Teacher // or of a release by hand, its folder
 		if !strings.HasPrefix(name, released.Prefix) {
 			name = checkpoints.RunName(name)
 		}
@@ -110,6 +113,9 @@ func releasable(dir, name string) error {
 	}
 	old, err := released.OpenFolder(dir)
 	if err != nil {
+		if !released.IsFolder(dir) {
+			return fmt.Errorf("%s exists and is %w to replace, but a folder of something else: choose another with --out", dir, ErrRelease)
+		}
 		return fmt.Errorf("%s exists and is %w to replace (%w): choose another folder with --out, or remove it", dir, ErrRelease, err)
 	}
 	if old.Name != name {

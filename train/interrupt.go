@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/chiplm/chiplm/checkpoints"
+	"github.com/chiplm/chiplm/data/usage"
 )
 
 // Interrupted says that a run was stopped from outside, and how to go on.
@@ -52,16 +52,5 @@ func resumeCommand(dir string) string {
 	if filepath.Dir(dir) == filepath.Clean(checkpoints.DefaultRoot) {
 		name = filepath.Base(dir)
 	}
-	return "chiplm train --resume " + shellWord(name)
-}
-
-// shellWord quotes a word for a POSIX shell where it needs to be.
-func shellWord(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_./:@%+=,-", r)
-	}
-	if s != "" && strings.TrimLeftFunc(s, plain) == "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+	return "chiplm train --resume " + usage.ShellWord(name)
 }

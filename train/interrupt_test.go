@@ -178,15 +178,6 @@ func TestInterruptSaysWhereAndHowToGoOn(t *testing.T) {
 	refused(t, Options{Config: o.Config, Out: o.Out, Name: "second"}, "--resume '"+run+"'")
 }
 
-func TestShellWord(t *testing.T) {
-	for word, want := range map[string]string{"combo-2": "combo-2", "a b": "'a b'", "it's": `'it'\''s'`, "": "''", "$x": "'$x'",
-		"/r/a.b_c": "/r/a.b_c", "é": "'é'"} {
-		if got := shellWord(word); got != want {
-			t.Errorf("%q: %s, want %s", word, got, want)
-		}
-	}
-}
-
 func TestSlowGraphDoesNotHoldAnInterruptUp(t *testing.T) {
 	release, closed := make(chan struct{}), make(chan struct{})
 	slow := func(arch.Options) (Graph, error) {

@@ -77,7 +77,7 @@ func (o Options) resumeDir() (string, error) {
 	}
 	if strings.HasPrefix(filepath.Base(found), "step-") {
 		return "", fmt.Errorf("--resume: %s is one checkpoint of a run; a run goes on from its newest: --resume %s", found,
-			shellWord(filepath.Dir(filepath.Clean(found))))
+			usage.ShellWord(filepath.Dir(filepath.Clean(found))))
 	}
 	some, err := checkpoints.HasCheckpoints(found)
 	if err != nil {

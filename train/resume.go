@@ -157,7 +157,7 @@ func matchCorpus(ctx context.Context, path, hash string) (corpus, heldOut data.C
 func (s *session) resumeTeacher(ctx context.Context, o Options, changed *changes, say note) (err error) {
 	name, state := o.Teacher, s.from.State
 	if name == "" && s.cfg.Train.Distill > 0 {
-		name = state.Teacher
+		name = taughtBy(&state)
 	}
 	s.teacher, err = openTeacher(ctx, o, name, s.cfg, say)
 	if errors.Is(err, fs.ErrNotExist) && o.Teacher == "" {
@@ -167,8 +167,8 @@ func (s *session) resumeTeacher(ctx context.Context, o Options, changed *changes
 		return err
 	}
 	if s.teacher != nil && s.teacher.hash != state.TeacherHash {
-		changed.add("the teacher %s is not the one learned from so far, %s (SHA-256 %.12s, was %.12s)", s.teacher.path, orNone(state.Teacher),
-			s.teacher.hash, orNone(state.TeacherHash))
+		changed.add("the teacher %s at step %d has other weights than the one learned from so far, %s at step %d (SHA-256 %.12s, was %.12s)",
+			s.teacher.path, s.teacher.step, orNone(state.Teacher), state.TeacherStep, s.teacher.hash, orNone(state.TeacherHash))
 	}
 	if err := s.teacher.check(s.tok); err != nil {
 		return err

@@ -55,7 +55,7 @@ func (v *saver) save() error {
 			Corpus: s.corpus.Info().Path, CorpusHash: s.corpus.Info().SHA256,
 			Valid: s.heldOut.Info().Path, ValidHash: s.heldOut.Info().SHA256,
 			BestValid: v.best, LastLoss: v.last, Workers: s.workers, CreatedBy: checkpoints.ProgramVersion()}}
-	c.State.Teacher, c.State.TeacherHash = s.teacher.source()
+	s.teacher.record(&c.State)
 	for _, p := range t.params {
 		c.Tensors[p.name] = v.copy("w."+p.name, p.weights)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/configs"
 	"github.com/chiplm/chiplm/data/bpe"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/usage"
 )
 
@@ -21,6 +22,7 @@ type Trainable func(*released.Model) (*checkpoints.Checkpoint, error)
 type teacher struct {
 	path    string // the run, the checkpoint or the released model, as the user named it
 	hash    string // SHA-256 of its weights
+	step    int    // that it was trained to
 	cfg     *configs.Config
 	tok     *bpe.Tokenizer
 	tokPath string // where its tokenizer is; empty for a released model that the program carries
@@ -42,7 +44,10 @@ func openTeacher(ctx context.Context, o Options, name string, cfg *configs.Confi
 	if err != nil {
 		return nil, fmt.Errorf("--teacher: %w", err)
 	}
-	t := &teacher{path: path, hash: ck.ModelSHA256, cfg: ck.Config}
+	t := &teacher{path: path, hash: ck.ModelSHA256, step: ck.State.Step, cfg: ck.Config}
+	if all := ck.Config.Train.Steps(); t.step < all {
+		say("the teacher %s is at step %s of %s, not trained to its end", path, digits.Comma(int64(t.step)), digits.Comma(int64(all)))
+	}
 	if checkpoints.Kind(ck.Dir) != "" {
 		t.tokPath = filepath.Join(ck.Dir, checkpoints.TokenizerFile)
 	}
@@ -81,7 +86,7 @@ func (t *teacher) check(tok *bpe.Tokenizer) error {
 	}
 	advice := "leave --tokenizer out to have the teacher's"
 	if t.tokPath != "" {
-		advice = "give its own with --tokenizer " + shellWord(t.tokPath)
+		advice = "give its own with --tokenizer " + usage.ShellWord(t.tokPath)
 	}
 	return fmt.Errorf("--teacher: %s has another tokenizer than this run (SHA-256 %.12s and %.12s), so its distributions are of other tokens: %s",
 		t.path, t.tok.Hash(), tok.Hash(), advice)
@@ -90,10 +95,20 @@ func (t *teacher) check(tok *bpe.Tokenizer) error {
 // builder builds the teacher's graphs.
 func (t *teacher) builder() Builder { return ArchBuilder(t.cfg, t.weights) }
 
-// source is where the teacher is and the hash of its weights, both empty without one.
-func (t *teacher) source() (path, hash string) {
-	if t == nil {
-		return "", ""
+// record puts the teacher into the state of its pupil.
+func (t *teacher) record(state *checkpoints.State) {
+	if t != nil {
+		state.Teacher, state.TeacherHash, state.TeacherStep = t.path, t.hash, t.step
 	}
-	return t.path, t.hash
+}
+
+// taughtBy is the checkpoint of a run that taught so far, where the run still has it, though it may have been trained on since;
+// else what the user named.
+func taughtBy(state *checkpoints.State) string {
+	if checkpoints.Kind(state.Teacher) == "run" {
+		if step := filepath.Join(state.Teacher, checkpoints.StepName(state.TeacherStep)); checkpoints.Kind(step) == "checkpoint" {
+			return step
+		}
+	}
+	return state.Teacher
 }

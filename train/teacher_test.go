@@ -1,9 +1,12 @@
 package train
 
 import (
+	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/chiplm/chiplm/arch"
@@ -79,6 +82,36 @@ func TestTeacherRefusals(t *testing.T) {
 	if _, err := Run(t.Context(), resume, io.Discard, true); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestTeacherThatTrainsOn: a teacher that is not at its end is told of, and its pupil goes on with the checkpoint that taught,
+// as long as that is there.
+func TestTeacherThatTrainsOn(t *testing.T) {
+	o, _ := taught(t)
+	young := o
+	young.Name, young.Teacher, young.Sets = "young", "", []string{"train.seed=6", "train.save_every=4", "train.keep_last=9"}
+	runUntil(t, young, "valid step=4")
+	o.Teacher, o.Name = "young", "whole"
+	var log bytes.Buffer
+	whole, err := Run(t.Context(), o, &log, false)
+	if err != nil || !strings.Contains(log.String(), "the teacher "+filepath.Join(o.Out, "young")+" is at step 4 of 12, not trained to its end") {
+		t.Fatalf("%v\n%s", err, &log)
+	}
+	o.Name = "stopped"
+	runUntil(t, o, "valid step=4")
+	mustRun(t, Options{Out: o.Out, Resume: true, Run: "young"})
+	resume := Options{Out: o.Out, Resume: true, Run: "stopped"}
+	if got := mustRun(t, resume); got.ModelSHA256 != whole.ModelSHA256 {
+		t.Errorf("the teacher was trained on, and its pupil has the weights %.12s and not %.12s", got.ModelSHA256, whole.ModelSHA256)
+	}
+	o.Name = "late"
+	o.Teacher = filepath.Join(o.Out, "young", checkpoints.StepName(4))
+	runUntil(t, o, "valid step=4")
+	if err := os.RemoveAll(o.Teacher); err != nil {
+		t.Fatal(err)
+	}
+	resume.Run, resume.Teacher = "late", "young"
+	refused(t, resume, "at step 12 has other weights", "at step 4 (")
 }
 
 // TestTeacherBringsItsTokenizer: a pupil of another text has the tokens of its teacher.

@@ -52,9 +52,8 @@ func NewPlan(c *configs.Config) (Plan, error) {
 	if t.Tokens <= 0 {
 		return Plan{}, fmt.Errorf("train.tokens: %d: must be at least 1", t.Tokens)
 	}
-	steps := (t.Tokens + int64(t.BatchTokens) - 1) / int64(t.BatchTokens)
 	return Plan{
-		Steps:            int(steps),
+		Steps:            t.Steps(),
 		MicroBatches:     t.BatchTokens / micro,
 		SequencesPerStep: int64(t.BatchTokens / c.ContextLength),
 		TokensPerStep:    int64(t.BatchTokens),

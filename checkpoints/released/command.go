@@ -2,6 +2,7 @@ package released
 
 import (
 	"fmt"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -43,7 +44,7 @@ the same name; released/NAME always means the released one.`,
 			}
 			all := []Facts{}
 			for _, name := range names {
-				m, err := s.Open(name)
+				m, err := s.Open(strings.TrimPrefix(name, Prefix))
 				if err != nil {
 					return err
 				}

@@ -55,12 +55,18 @@ type Text struct {
 	Tokens  int64  `json:"tokens"` // of one pass
 	Licence string `json:"licence"`
 	Source  string `json:"source,omitempty"` // where it is from, for people
+
+	// Corpus and Valid are what chiplm train was given, without the folders: a part of a text is given as the whole. Valid is
+	// empty where the held-out stories were the other part. Both are empty in releases of older programs.
+	Corpus string `json:"corpus,omitempty"`
+	Valid  string `json:"valid,omitempty"`
 }
 
 // Trained says how a model was trained.
 type Trained struct {
 	Tokens  int64  `json:"tokens"`
 	Steps   int    `json:"steps"`
+	Planned int    `json:"planned_steps,omitempty"` // 0: all of them were taken
 	Seed    int64  `json:"seed"`
 	Program string `json:"program"` // version of chiplm that trained
 

@@ -32,7 +32,8 @@ func Find(ctx context.Context, root, name string, notes io.Writer) (Found, error
 	}
 	path, err := checkpoints.Resolve(root, name)
 	has := slices.Contains(s.Names(), name)
-	if rest, ok := strings.CutPrefix(filepath.ToSlash(name), Prefix); ok && err != nil && errors.Is(err, fs.ErrNotExist) {
+	// The prefix is there for what a path or a run of the same name hides.
+	if rest, ok := strings.CutPrefix(filepath.ToSlash(name), Prefix); ok && (slices.Contains(s.Names(), rest) || errors.Is(err, fs.ErrNotExist)) {
 		m, err := s.Open(rest)
 		if errors.Is(err, ErrUnknown) {
 			err = regular.Absentf("%w", err)

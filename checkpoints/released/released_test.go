@@ -167,6 +167,10 @@ func TestFind(t *testing.T) {
 	mkdir("runs/varC/step-00000001")
 	check("varC", filepath.Join("runs", "varC"), "your own")
 	check("released/varC", "released/varC", "")
+	mkdir("released/varC/photos")
+	check("released/varC", "released/varC", "")
+	mkdir("runs/released/varC/step-00000001")
+	check("released/varC", "released/varC", "")
 	mkdir("runs/mine/step-00000001")
 	check("mine", filepath.Join("runs", "mine"), "")
 	// A run that cannot be read is an error, and no reason to take another model in its place.
@@ -225,6 +229,9 @@ func TestCommand(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := call(s, "combo"); err != nil || !strings.HasPrefix(out, "# combo\n") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := call(s, "released/combo"); err != nil || !strings.HasPrefix(out, "# combo\n") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if _, err := call(s, "comb"); !errors.Is(err, ErrUnknown) {

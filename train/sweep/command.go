@@ -116,18 +116,10 @@ func (o *Outcome) print(w io.Writer) {
 	if o.Done > 0 {
 		baseline := ""
 		if o.Baseline != "" { // the lines, which compare reads, name another
-			baseline = " --baseline " + shellWord(o.Baseline)
+			baseline = " --baseline " + usage.ShellWord(o.Baseline)
 		}
-		fmt.Fprintf(w, "results: %s\ncompare: chiplm compare %s%s\n", o.Results, shellWord(o.Results), baseline)
+		fmt.Fprintf(w, "results: %s\ncompare: chiplm compare %s%s\n", o.Results, usage.ShellWord(o.Results), baseline)
 	}
-}
-
-// shellWord quotes a word for a POSIX shell where it needs to be.
-func shellWord(s string) string {
-	if strings.ContainsAny(s, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
-		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-	}
-	return s
 }
 
 // dryRun lists what a sweep would do.

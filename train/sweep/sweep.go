@@ -124,16 +124,16 @@ func (s *sweep) heldOutOf() results.HeldOut {
 
 // Outcome is how a sweep ended.
 type Outcome struct {
-	Name    string   `json:"name"`
-	Folder  string   `json:"folder"`
-	Results string   `json:"results"`
+	Name    string `json:"name"`
+	Folder  string `json:"folder"`
+	Results string `json:"results"`
 	// Baseline is that of the file where the last line, written before it was changed, names another; empty: they agree.
-	Baseline string `json:"baseline_changed,omitempty"`
-	Done    int      `json:"done"`   // runs that have a score, those of before included
-	Failed  int      `json:"failed"` // runs that diverged
-	Broken  int      `json:"broken"` // runs that an error ended, which the next sweep goes on with
-	Runs    []Status `json:"runs"`
-	Seconds float64  `json:"seconds"`
+	Baseline string   `json:"baseline_changed,omitempty"`
+	Done     int      `json:"done"`   // runs that have a score, those of before included
+	Failed   int      `json:"failed"` // runs that diverged
+	Broken   int      `json:"broken"` // runs that an error ended, which the next sweep goes on with
+	Runs     []Status `json:"runs"`
+	Seconds  float64  `json:"seconds"`
 }
 
 // Run runs a study to its end. When ctx ends, half-trained runs are saved first. The outcome is there even when the error is
