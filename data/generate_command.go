@@ -45,7 +45,7 @@ the same stories everywhere, no two of them alike. Training can also use them di
 				return fmt.Errorf("writing %s was stopped, and nothing was written: run the same command again (%w)", out, cause)
 			}
 			if err != nil {
-				return fmt.Errorf("writing %s: %w", out, err)
+				return fmt.Errorf("writing %s: %w", out, regular.Cause(err))
 			}
 			if asJSON {
 				return jsonout.Write(cmd.OutOrStdout(), struct {

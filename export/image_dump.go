@@ -294,7 +294,7 @@ func (m *matrix) npy(w io.Writer) error {
 // intoFile writes a file whole or not at all: under a temporary name beside it, synced, renamed.
 func intoFile(path string, write func(io.Writer) error) error {
 	if err := regular.Write(path, write); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
+		return fmt.Errorf("write %s: %w", path, regular.Cause(err))
 	}
 	return nil
 }

@@ -23,11 +23,11 @@ type flags struct {
 func Command() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
-		Use:   "compare RESULTS.jsonl...",
+		Use:   "compare RESULTS.jsonl|FOLDER...",
 		Short: "Compare trained variants: which is better, is that more than chance, what does it cost",
 		Long: `Compare what chiplm sweep wrote: for each arm (a variant, in one run or more that differ in their
 seed) the mean and the spread of its score, its difference to the baseline with a 95 % interval,
-what it reads and its predicted speed, and a verdict.
+what it reads and its predicted speed, and a verdict. A folder stands for the results.jsonl in it.
 
 Of arms with three seeds or more in common the interval is that of the paired differences; else all
 arms of the table share one standard deviation, since two runs say little about theirs. One run has
@@ -68,6 +68,10 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 	if f.markdown && f.asJSON {
 		return usage.Errorf("--markdown and --json contradict each other: give one of them")
 	}
+	paths, err := files(args)
+	if err != nil {
+		return err
+	}
 	if f.baseline == "" && cmd.Flags().Changed("baseline") {
 		return usage.Errorf("--baseline is empty: name an arm, or leave it out for the sweep's")
 	}
@@ -80,11 +84,11 @@ func (f *flags) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if f.html != "" {
-		if err := mayReplace(f.html, args); err != nil {
+		if err := mayReplace(f.html, paths); err != nil {
 			return err
 		}
 	}
-	set, err := Load(args)
+	set, err := Load(paths)
 	if err != nil {
 		return err
 	}

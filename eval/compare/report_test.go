@@ -2,6 +2,7 @@ package compare
 
 import (
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -345,6 +346,29 @@ func narrow(t testing.TB, out string) {
 		line = strings.TrimSuffix(line, "\n")
 		if n := uniseg.StringWidth(line); n > columns || strings.ContainsFunc(line, func(r rune) bool { return r < ' ' }) {
 			t.Errorf("%d columns: %q", n, line)
+		}
+	}
+}
+
+// A folder stands for the results in it; of one without, the message says where there are some.
+func TestFolders(t *testing.T) {
+	path := write(t, study()...)
+	want, err := call(t, path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Dir(path)
+	if have, err := call(t, folder); err != nil || have != want {
+		t.Errorf("%v\n%s", err, have)
+	}
+	empty := t.TempDir()
+	for name, part := range map[string]string{
+		empty:                     "there is no results.jsonl in the folder " + empty + "; name the folder of a sweep",
+		filepath.Dir(folder):      "there is no results.jsonl in the folder " + filepath.Dir(folder) + "; there is one in " + folder,
+		filepath.Join(empty, "x"): "no such file",
+	} {
+		if out, err := call(t, name); err == nil || !strings.Contains(err.Error(), part) || !errors.Is(err, os.ErrNotExist) || out != "" {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

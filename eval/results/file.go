@@ -15,6 +15,9 @@ import (
 	"github.com/chiplm/chiplm/data/regular"
 )
 
+// File is the name of the results in the folder of a sweep.
+const File = "results.jsonl"
+
 // Read reads the scored runs of a file, in order. A last line that was cut short, by a program that was killed, is skipped
 // ([Cut] tells of it). It fails on a line that is no run, and names it.
 func Read(path string) ([]Run, error) {

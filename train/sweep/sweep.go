@@ -23,7 +23,7 @@ import (
 const DefaultOut = "checkpoints/sweeps"
 
 // ResultsFile is the name of the results in a sweep's folder.
-const ResultsFile = "results.jsonl"
+const ResultsFile = results.File
 
 // Options is what a person asks of `chiplm sweep`.
 type Options struct {
