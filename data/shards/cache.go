@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 
 	"github.com/chiplm/chiplm/data"
+	"github.com/chiplm/chiplm/data/regular"
 )
 
 // CacheVariable names the environment variable that moves the cache folder.
@@ -48,10 +51,36 @@ func Build(ctx context.Context, corpus data.Corpus, tok Tokenizer, cacheDir stri
 		return nil, err
 	case !errors.Is(err, os.ErrNotExist) && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNotShard) &&
 		!errors.Is(err, ErrVersion):
-		return nil, err
+		return nil, unusable(dir, cacheDir, err)
 	}
 	if err := Write(ctx, path, corpus, tok, progress); err != nil {
-		return nil, err
+		return nil, unusable(dir, cacheDir, err)
 	}
 	return Open(path)
+}
+
+// unusable explains an error of the cache folder to those who never named it; any other stays as it is. cacheDir is what the
+// caller of [Build] named, if anything.
+func unusable(dir, cacheDir string, err error) error {
+	if cacheDir != "" || errors.Is(err, regular.ErrKind) { // a folder in a shard's place is no fault of the cache folder
+		return err
+	}
+	named := "the default, as " + CacheVariable + " is not set"
+	if os.Getenv(CacheVariable) != "" {
+		named = "which " + CacheVariable + " names"
+	}
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w; the tokens of a corpus are kept in the folder %s (%s): make room there, or set %s to a folder that has it",
+			err, dir, named, CacheVariable)
+	}
+	var cause error
+	if place := new(placeError); errors.As(err, &place) {
+		cause = regular.Cause(place)
+	} else if opened := new(fs.PathError); errors.As(err, &opened) && filepath.Dir(opened.Path) == filepath.Clean(dir) {
+		cause = opened
+	} else {
+		return err
+	}
+	return fmt.Errorf("the tokens of a corpus are kept in the folder %s (%s), which cannot be used: %w; set %s to a folder that can be written",
+		dir, named, cause, CacheVariable)
 }

@@ -14,6 +14,7 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/chiplm/chiplm/data"
@@ -200,6 +201,44 @@ func TestCacheDir(t *testing.T) {
 	t.Setenv("HOME", "")
 	if got, err := CacheDir(""); err == nil && !strings.HasSuffix(got, "chiplm") {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestCacheFolderThatCannotBeUsed: the error says what the folder is for, what names it, and what to do; a file that stands where
+// a folder must be is enough to make one, for root too.
+func TestCacheFolderThatCannotBeUsed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	const todo = "set CHIPLM_CACHE to a folder that can be written"
+	for dir, cause := range map[string]string{file: "not a directory", file + "/": "not a directory", filepath.Join(file, "sub"): "not a directory",
+		"/proc/nope": "no such file or directory"} {
+		t.Setenv(CacheVariable, dir)
+		_, err := Build(context.Background(), data.Builtin(1, 10), small, "", nil)
+		if err == nil || !strings.Contains(err.Error(), "kept in the folder "+dir+" (which CHIPLM_CACHE names), which cannot be used: ") ||
+			!strings.Contains(err.Error(), cause) || !strings.HasSuffix(err.Error(), todo) {
+			t.Errorf("%s: %v", dir, err)
+		}
+	}
+	t.Setenv(CacheVariable, "")
+	t.Setenv("HOME", file)
+	t.Setenv("XDG_CACHE_HOME", file)
+	if _, err := Build(context.Background(), data.Builtin(1, 10), small, "", nil); err == nil ||
+		!strings.Contains(err.Error(), "(the default, as CHIPLM_CACHE is not set)") || !strings.HasSuffix(err.Error(), todo) {
+		t.Error(err)
+	}
+	// What the caller named is not the variable's, and what is no fault of the folder is told as it is.
+	if _, err := Build(context.Background(), data.Builtin(1, 10), small, file, nil); err == nil || strings.Contains(err.Error(), CacheVariable) {
+		t.Error(err)
+	}
+	full := fmt.Errorf("writing: %w", &os.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC})
+	if err := unusable("/cache", "", full); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room there, or set CHIPLM_CACHE") {
+		t.Error(err)
+	}
+	gone := fmt.Errorf("the corpus: %w", &os.PathError{Op: "open", Path: "/elsewhere/x", Err: os.ErrNotExist})
+	if err := unusable("/cache", "", gone); err != gone {
+		t.Error(err)
 	}
 }
 

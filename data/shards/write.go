@@ -33,6 +33,11 @@ type Tokenizer interface {
 // upper bound for it. It is called from one goroutine at a time.
 type Progress func(storyBytes int64)
 
+// placeError occurs when a file cannot even be begun where it is to be.
+type placeError struct{ error }
+
+func (e *placeError) Unwrap() error { return e.error }
+
 // Write tokenises a corpus into a shard at path: into a temporary file in the same folder, which is synced and then
 // renamed, so that a file under this name is always whole. It uses several cores. Memory is bounded by a few megabytes
 // a core, by the longest story, and by 8 bytes a story. progress may be nil.
@@ -46,11 +51,11 @@ func Write(ctx context.Context, path string, corpus data.Corpus, tok Tokenizer, 
 		}
 	}()
 	if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-		return err
+		return &placeError{err}
 	}
 	f, err := regular.Create(path)
 	if err != nil {
-		return err
+		return &placeError{err}
 	}
 	defer f.Cleanup()
 	info := corpus.Info()
