@@ -38,7 +38,8 @@ different stories are refused in one table; other programs, texts or amounts of 
 
 The baseline is the arm that the sweep names, or --baseline. --arms takes names and patterns with *
 and ?; the baseline stays. --front asks for the best arm at each predicted speed, in tokens per
-second, or faster. --html writes one page that needs no network: the tables, the loss curves, and
+second, or faster; where tokenizers differ, it also names arms that are better at the same speed of
+text. --html writes one page that needs no network: the tables, the loss curves, and
 bits per byte against bytes of text per second with the Pareto front. It takes the place of an
 older page, and of no other file.`,
 		Example: `  chiplm compare screen.jsonl

@@ -39,6 +39,10 @@ func (r *Report) Markdown(w io.Writer) error {
 			}
 		}
 		b.WriteString("\n")
+		if t.Note != "" {
+			b.WriteString("\n")
+			paragraph([]string{t.Note})
+		}
 	}
 	b.WriteString("\n")
 	paragraph(r.legend())

@@ -66,6 +66,10 @@ type Fastest struct {
 	BitsPerByte     float64 `json:"bits_per_byte"`
 	TokensPerSecond float64 `json:"tokens_per_second"`
 	TextPerSecond   float64 `json:"text_bytes_per_second"`
+
+	// BetterText is the best of the arms that write at least as many bytes of text a second as Arm, where that is better
+	// than Arm: longer tokens take fewer a second for the same text. Empty: none is.
+	BetterText string `json:"better_at_same_text_speed,omitempty"`
 }
 
 // Orders of a report's arms.
@@ -292,11 +296,32 @@ func fastest(arms []Arm, speed float64) Fastest {
 	for _, a := range arms {
 		bits := a.BitsPerByte.Mean
 		if a.TokensPerSecond >= speed && a.TokensPerSecond > 0 && (bits < best.BitsPerByte || bits == best.BitsPerByte && a.TokensPerSecond > best.TokensPerSecond) {
-			best = Fastest{speed, a.Name, bits, a.TokensPerSecond, a.TextPerSecond}
+			best = Fastest{AtLeast: speed, Arm: a.Name, BitsPerByte: bits, TokensPerSecond: a.TokensPerSecond, TextPerSecond: a.TextPerSecond}
 		}
 	}
 	if best.Arm == "" {
 		best.BitsPerByte = 0
+		return best
+	}
+	lowest := best.BitsPerByte
+	for _, a := range arms {
+		if a.TextPerSecond >= best.TextPerSecond && a.BitsPerByte.Mean < lowest {
+			best.BetterText, lowest = a.Name, a.BitsPerByte.Mean
+		}
 	}
 	return best
+}
+
+// tokenLengths are the shortest and the longest mean token of the arms with a predicted speed, in bytes of text, and whether
+// their tokenizers differ.
+func (r *Report) tokenLengths() (low, high float64, differ bool) {
+	low = math.Inf(1)
+	tokenizers := map[string]bool{}
+	for _, a := range r.Arms {
+		if a.TokensPerSecond > 0 {
+			low, high = min(low, a.TextBytesPerToken), max(high, a.TextBytesPerToken)
+			tokenizers[a.runs[0].TokenizerSHA256] = true
+		}
+	}
+	return low, high, len(tokenizers) > 1
 }

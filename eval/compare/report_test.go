@@ -373,6 +373,48 @@ func TestFolders(t *testing.T) {
 	}
 }
 
+// Where tokenizers differ, tokens a second are not text a second: every form says so below the table, and names who is better
+// at the same speed of text. Where they do not, nothing is said.
+func TestFrontOfSeveralTokenizers(t *testing.T) {
+	long, short := made("long", 1, 0.90), made("short", 1, 0.95)
+	for _, r := range []*results.Run{&long, &short} {
+		r.Baseline = "long"
+	}
+	speed(&long, 90)   // 90 * 5 = 450 bytes of text a second
+	speed(&short, 110) // 110 * 3 = 330
+	long.TokenizerSHA256 = "t8192"
+	tokens(&long, 5)
+	tokens(&short, 3)
+	page := pageOf(t, long, short)
+	for _, form := range [][]string{nil, {"--markdown"}} {
+		out, err := call(t, append([]string{write(t, long, short), "--front", "80,100"}, form...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = strings.Join(strings.Fields(out), " ")
+		for _, want := range []string{"whose tokens are 3.00 to 5.00 bytes of text", "short; better, and not slower in text: long (0.9000, 450.0 B/s)", "450.0"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q: no %q in\n%s", form, want, out)
+			}
+		}
+	}
+	if !strings.Contains(page, "whose tokens are 3.00 to 5.00 bytes of text") {
+		t.Error("the page does not tell of the tokenizers")
+	}
+	out, err := call(t, write(t, crowd(5)...), "--front", "50,89")
+	if err != nil || strings.Contains(out, "bytes of text:") || strings.Contains(out, "not slower in text") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// What every neuron read comes to and what is read have each a name of their own, as in a sweep's dry run.
+func TestWeightsAreNotReads(t *testing.T) {
+	out, err := call(t, write(t, study()...), "--markdown")
+	if err != nil || !strings.Contains(out, "| weights | read/token |") || !strings.Contains(out, "| 1.02 MB | 731.0 kB |") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 func TestOneArmOneRun(t *testing.T) {
 	for _, runs := range [][]results.Run{{made("plain", 1, 0.9)}, {made("other", 1, 0.9)}, {made("plain", 1, 0.9), made("plain", 2, 0.8)}} {
 		out, err := call(t, write(t, runs...), "--front", "50")

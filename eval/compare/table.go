@@ -3,6 +3,7 @@ package compare
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/chiplm/chiplm/data/digits"
@@ -13,7 +14,8 @@ type table struct {
 	Title   string
 	Headers []string
 	Rows    [][]string
-	Words   bool // the last column is text
+	Words   bool   // the last column is text
+	Note    string // below the rows; may be empty
 }
 
 // tables are those of a report, the same in every form.
@@ -83,13 +85,13 @@ func (e Estimate) String() string {
 }
 
 func (r *Report) costs() table {
-	t := table{Title: "Cost", Headers: []string{"arm", "parameters", "image", "read/token", "read/byte", "tokens/s", "text B/s", "by"}}
+	t := table{Title: "Cost", Headers: []string{"arm", "parameters", "image", "weights", "read/token", "read/byte", "tokens/s", "text B/s", "by"}}
 	for _, a := range r.Arms {
 		by := a.ScoredBy
 		if by == "" {
 			by = "-"
 		}
-		t.Rows = append(t.Rows, []string{a.Name, digits.Comma(a.Parameters), amount(float64(a.ImageBytes)), amount(a.ReadPerToken), amount(a.ReadPerByte),
+		t.Rows = append(t.Rows, []string{a.Name, digits.Comma(a.Parameters), amount(float64(a.ImageBytes)), amount(a.DensePerToken), amount(a.ReadPerToken), amount(a.ReadPerByte),
 			figure(a.TokensPerSecond, 1), figure(a.TextPerSecond, 1), by})
 	}
 	return t
@@ -127,7 +129,17 @@ func (r *Report) fronts() table {
 		if f.Arm != "" {
 			row = []string{row[0], score(f.BitsPerByte), figure(f.TokensPerSecond, 1), figure(f.TextPerSecond, 1), f.Arm}
 		}
+		if f.BetterText != "" {
+			better := r.Arms[slices.IndexFunc(r.Arms, func(a Arm) bool { return a.Name == f.BetterText })]
+			row[4] += fmt.Sprintf("; better, and not slower in text: %s (%s, %s B/s)", better.Name, score(better.BitsPerByte.Mean),
+				figure(better.TextPerSecond, 1))
+		}
 		t.Rows = append(t.Rows, row)
+	}
+	if low, high, differ := r.tokenLengths(); differ {
+		t.Note = fmt.Sprintf("The arms have other tokenizers, whose tokens are %.2f to %.2f bytes of text: so many tokens a second are not the same text "+
+			"a second. Arms are chosen by tokens/s, as asked; compare their speed by text B/s. Where another arm is better and writes text no slower "+
+			"than the one chosen, it is named beside it.", low, high)
 	}
 	return t
 }
@@ -154,14 +166,11 @@ func (r *Report) legend() []string {
 	if r.Baseline != "" && len(r.Arms) > 1 {
 		lines = append(lines, "Difference: to the baseline in bits per byte, less is better, with a 95 % interval"+r.method()+".")
 	}
-	read := "Read: bytes of weights and scales for a token, and for a byte of text, every neuron read"
-	for _, a := range r.Arms {
-		if a.Measured {
-			read += "; silent neurons left out where that was measured"
-			break
-		}
+	read := "Weights: bytes of weights and scales for a token with every neuron read. Read: the same"
+	if slices.ContainsFunc(r.Arms, func(a Arm) bool { return a.Measured }) {
+		read += " without silent neurons where those were counted"
 	}
-	lines = append(lines, read+".", "By: engine scores the quantised image as a chip computes it, graph the float model.")
+	lines = append(lines, read+", for a token and for a byte of text.", "By: engine scores the quantised image as a chip computes it, graph the float model.")
 	speed := ""
 	for _, a := range r.Arms {
 		if a.TokensPerSecond > 0 && a.Target != "" {

@@ -30,6 +30,9 @@ func (r *Report) Write(w io.Writer) error {
 			b.WriteString(short(t.Title, columns) + "\n")
 		}
 		t.write(&b)
+		if t.Note != "" {
+			paragraph([]string{t.Note}, "", "")
+		}
 	}
 	b.WriteString("\n")
 	paragraph(r.legend(), "", "")

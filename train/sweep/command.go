@@ -158,15 +158,19 @@ func dryRun(ctx context.Context, study *Study, o Options, w io.Writer, asJSON bo
 func (o *Outcome) list(w io.Writer, s *sweep) error {
 	var b strings.Builder
 	held := s.heldOutOf()
-	fmt.Fprintf(&b, "sweep    %s: %d arms, %d seeds; baseline %s\n", o.Name, len(s.study.Arms), len(s.study.Seeds), s.study.Baseline)
+	fmt.Fprintf(&b, "sweep    %s: %s, %s; baseline %s\n", o.Name, count(len(s.study.Arms), "arm"), count(len(s.study.Seeds), "seed"), s.study.Baseline)
 	fmt.Fprintf(&b, "corpus   %s\n", s.corpus.Info().Path)
-	fmt.Fprintf(&b, "scored   on %s stories of %s, %s bytes, sha256 %.12s\n\n", digits.Comma(held.Stories), held.Name, digits.Comma(held.Bytes), held.SHA256)
+	fmt.Fprintf(&b, "scored   on %s stories of %s, %s bytes, sha256 %.12s\n", digits.Comma(held.Stories), held.Name, digits.Comma(held.Bytes), held.SHA256)
+	if few := s.fewStories(); few != "" {
+		fmt.Fprintf(&b, "note: %s\n", few)
+	}
+	b.WriteString("\n")
 	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	speed := "no target"
 	if s.chip != nil {
 		speed = s.chip.Name + " tok/s"
 	}
-	fmt.Fprintf(t, "arm\tseed\tparameters\tread/token\t%s\ttokens\t   state\n", speed)
+	fmt.Fprintf(t, "arm\tseed\tparameters\tweights\t%s\ttokens\t   state\n", speed)
 	for i, r := range o.Runs {
 		speed := "-"
 		if r.TokensPerSec > 0 {
@@ -178,12 +182,21 @@ func (o *Outcome) list(w io.Writer, s *sweep) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	b.WriteString("\nWeights: bytes of weights and scales for a token, with every neuron read.\n")
 	if s.chip != nil {
-		fmt.Fprintf(&b, "\nSpeeds are predicted, with reads that are assumed; the results have them as measured. -: none.\n")
+		b.WriteString("Speeds are predicted, where a share of silent neurons is assumed and not read; the results have\nthem as measured. -: none.\n")
 	}
 	fmt.Fprintf(&b, "%d of %d runs are done; results: %s\n", o.Done, len(o.Runs), o.Results)
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// count tells how many there are of something.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // state is where a run stands, in a few words.

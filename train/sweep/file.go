@@ -30,6 +30,8 @@ type Study struct {
 	Seeds    []int64
 	Baseline string // the arm that the others are measured against
 	Arms     []Arm  // in the order of the file
+
+	storiesGiven bool // the file has them
 }
 
 // Arm is a variant.
@@ -89,7 +91,7 @@ func read(root *configs.Value, path string) (*Study, error) {
 		case "stories":
 			var n int64
 			n, err = v.Integer(0, math.MaxInt32)
-			r.Stories = int(n)
+			r.Stories, r.storiesGiven = int(n), true
 		case "seeds":
 			err = r.seeds(v)
 		case "config":

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
@@ -180,4 +181,45 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%d runs, baseline %s", len(names), s.Baseline)
 		}
 	})
+}
+
+// A file that wants more stories scored than are held out is told so, before and while it runs; the default, and all of
+// them, are no such wish.
+func TestFewerStoriesThanWanted(t *testing.T) {
+	p := newPlace(t)
+	for _, c := range []struct {
+		stories string
+		noted   bool
+	}{{"stories: 100", true}, {"stories: 1", false}, {"stories: 0", false}, {"", false}} {
+		study := p.study(strings.Replace(tinyStudy, "stories: 2", c.stories, 1))
+		var out bytes.Buffer
+		if err := dryRun(t.Context(), study, p.options, &out, false); err != nil {
+			t.Fatal(err)
+		}
+		want := "note: the file says stories: 100, but "
+		if strings.Contains(out.String(), want) != c.noted || strings.Contains(out.String(), "note: the file") != c.noted {
+			t.Errorf("%q:\n%s", c.stories, out.String())
+		}
+		s, err := open(t.Context(), study, p.options)
+		if err != nil || (s.fewStories() != "") != c.noted {
+			t.Errorf("%q: %v, %q", c.stories, err, s.fewStories())
+		}
+	}
+}
+
+// One is no plural, and what every neuron read comes to is not called what is read.
+func TestDryRunSaysWhatItsFiguresAre(t *testing.T) {
+	p := newPlace(t)
+	var out bytes.Buffer
+	if err := dryRun(t.Context(), p.study(strings.Replace(tinyStudy, "[1, 2]", "[1]", 1)), p.options, &out, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"2 arms, 1 seed;", "  weights  ", "Weights: bytes of weights and scales for a token, with every neuron read."} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in\n%s", want, out.String())
+		}
+	}
+	if strings.Contains(out.String(), "read/token") {
+		t.Errorf("read/token is another figure:\n%s", out.String())
+	}
 }

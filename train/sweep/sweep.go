@@ -12,6 +12,7 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints"
 	"github.com/chiplm/chiplm/data"
+	"github.com/chiplm/chiplm/data/digits"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/eval"
 	"github.com/chiplm/chiplm/eval/results"
@@ -122,6 +123,16 @@ func (s *sweep) heldOutOf() results.HeldOut {
 	return results.HeldOut{Name: s.heldOut.Info().Name, SHA256: s.stories.SHA256, Stories: int64(s.stories.Count), Bytes: s.stories.Bytes}
 }
 
+// fewStories says that fewer stories are held out than the file wants scored; empty: there are enough. What stands in no
+// file is not told: there the default is as many as there are, up to so many.
+func (s *sweep) fewStories() string {
+	if !s.study.storiesGiven || s.stories.Count >= s.study.Stories {
+		return ""
+	}
+	return fmt.Sprintf("the file says stories: %s, but %s holds %s; all are scored", digits.Comma(s.study.Stories), s.heldOut.Info().Name,
+		digits.Comma(s.stories.Count))
+}
+
 // Outcome is how a sweep ended.
 type Outcome struct {
 	Name    string `json:"name"`
@@ -159,6 +170,9 @@ func Run(ctx context.Context, study *Study, o Options, show display) (*Outcome, 
 
 func (s *sweep) run(ctx context.Context, show display, start time.Time) (*Outcome, error) {
 	s.show = show
+	if few := s.fewStories(); few != "" {
+		show.note("%s", few)
+	}
 	if s.left() > 0 {
 		if err := s.prepare(ctx); err != nil {
 			return nil, err
