@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/train"
 )
@@ -164,6 +166,40 @@ func TestFlagErrors(t *testing.T) {
 		code, _, stderr := runLine(t, context.Background(), strings.Fields(line)...)
 		if code != 2 || !strings.Contains(stderr, want) || strings.Contains(stderr, "strconv") {
 			t.Errorf("chiplm %s: %d, %s", line, code, stderr)
+		}
+	}
+}
+
+// No command writes what it was told to write over what it was told to read.
+func TestInputsAreKept(t *testing.T) {
+	t.Chdir(t.TempDir())
+	m, err := released.Embedded().Open("combo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"text.txt": "Once there was a cat.\n<|endoftext|>\nThe end.\n", "m.clm": string(m.Image), "t.json": string(m.Tokenizer)}
+	for name, text := range files {
+		if err := os.WriteFile(name, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("text.txt", "link"); err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{
+		"tokenizer train text.txt --size 257 -o text.txt",
+		"tokenizer train text.txt --size 257 -o link",
+		"data tokenize text.txt -t t.json -o ./text.txt",
+		"data tokenize text.txt -t t.json -o t.json",
+		"image dump m.clm config --out m.clm",
+	} {
+		if code, _, stderr := runLine(t, t.Context(), strings.Fields(line)...); code != 2 || !strings.Contains(stderr, "would be lost") {
+			t.Errorf("chiplm %s: status %d, %s", line, code, stderr)
+		}
+		for name, text := range files {
+			if now, err := os.ReadFile(name); err != nil || string(now) != text {
+				t.Errorf("chiplm %s: %s is another, %v", line, name, err)
+			}
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/regular"
+	"github.com/chiplm/chiplm/data/usage"
 	"github.com/chiplm/chiplm/export/image"
 )
 
@@ -72,6 +73,9 @@ base64.`,
 					return fmt.Errorf("%s would put bytes on the terminal: give --out FILE or --format hex", args[1])
 				}
 				return d.write(cmd.OutOrStdout(), f, args[1])
+			}
+			if err := regular.KeepInput(out, args[0]); err != nil {
+				return usage.Errorf("--out %w", err)
 			}
 			return intoFile(out, func(w io.Writer) error { return d.write(w, f, args[1]) })
 		},

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/chiplm/chiplm/data/jsonout"
+	"github.com/chiplm/chiplm/data/regular"
 	"github.com/chiplm/chiplm/data/usage"
 )
 
@@ -86,6 +87,9 @@ whatever the corpus holds.`,
   chiplm tokenizer train a.jsonl b.txt --size 1024 -o small.json --json`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := regular.KeepInput(output, args...); err != nil {
+				return usage.Errorf("-o %w", err)
+			}
 			var n count
 			start := time.Now()
 			tok, err := Train(cmd.Context(), func(yield func([]byte) error) error {

@@ -9,6 +9,8 @@ import (
 	"github.com/chiplm/chiplm/data/bpe"
 	"github.com/chiplm/chiplm/data/jsonout"
 	"github.com/chiplm/chiplm/data/progress"
+	"github.com/chiplm/chiplm/data/regular"
+	"github.com/chiplm/chiplm/data/usage"
 )
 
 // Command is `chiplm data tokenize`.
@@ -36,9 +38,14 @@ made again.`,
 	f.StringVarP(&out, "output", "o", "", "file to write (default: in the cache folder)")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		tok, _, err := tokenizer()
+		tok, path, err := tokenizer()
 		if err != nil {
 			return err
+		}
+		if out != "" {
+			if err := regular.KeepInput(out, args[0], path); err != nil {
+				return usage.Errorf("-o %w", err)
+			}
 		}
 		corpus, err := data.OpenContext(cmd.Context(), args[0])
 		if err != nil {

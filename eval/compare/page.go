@@ -52,10 +52,8 @@ func mayReplace(path string, inputs []string) error {
 	if err != nil || !there.Mode().IsRegular() {
 		return nil // nothing to lose; writing says what is wrong with it
 	}
-	for _, input := range inputs {
-		if info, err := os.Stat(input); err == nil && os.SameFile(there, info) {
-			return usage.Errorf("--html %s: that is the file of results %s, which would be lost: give the page another name", path, input)
-		}
+	if err := regular.KeepInput(path, inputs...); err != nil {
+		return usage.Errorf("--html %w", err)
 	}
 	if there.Size() == 0 {
 		return nil

@@ -104,7 +104,7 @@ func TestPageReplacesPagesOnly(t *testing.T) {
 	if err := errors.Join(os.Symlink(results, soft), os.Link(other, hard), os.Symlink(sweep, link), os.Symlink("later.html", loose)); err != nil {
 		t.Fatal(err)
 	}
-	const lost, foreignFile = "that is the file of results", "something else than a page of chiplm compare"
+	const lost, foreignFile = "which is read here and would be lost", "something else than a page of chiplm compare"
 	for _, c := range []struct {
 		page, want string
 		usage      bool
