@@ -1,6 +1,7 @@
 package configs
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"regexp"
@@ -178,6 +179,12 @@ func keysOf(t reflect.Type) []string {
 // unknownKey words the refusal of a key: a slip of the pen in this section, or a key that lives in another one.
 func unknownKey(section, key string, siblings []string) string {
 	all := allKeys(reflect.TypeFor[Config](), "")
+	if full := join(section, key); strings.Contains(key, ".") && slices.Contains(all, full) {
+		parts := strings.Split(key, ".")
+		last := len(parts) - 1
+		return fmt.Sprintf("keys with dots are for --set and sweeps alone; a model file has sections: write %s: {%s: ...}%s",
+			strings.Join(parts[:last], ": {"), parts[last], strings.Repeat("}", last-1))
+	}
 	if near := Nearest(key, siblings); near != "" && !slices.Contains(all, key) {
 		return "unknown key; did you mean " + join(section, near) + "?"
 	}

@@ -111,12 +111,18 @@ func find(name, directory string) (source, error) {
 	if folder != nil {
 		return source{}, folder
 	}
-	hint := ""
-	if near := Nearest(filepath.Base(name), Builtin()); near != "" {
-		hint = "; did you mean " + near + "?"
+	if !isBuiltin && strings.ContainsRune(name, filepath.Separator) { // a path: no built-in file is meant
+		what := "mend the path"
+		if base := filepath.Base(name); slices.Contains(Builtin(), base) {
+			what += ", or write builtin:" + base + " for the built-in file"
+		}
+		return source{}, regular.Absentf("there is no model file %s; %s", quote(name), what)
 	}
-	return source{}, fmt.Errorf("no model file %s on disk, nor built in (built in are: %s)%s: %w",
-		quote(name), strings.Join(Builtin(), ", "), hint, fs.ErrNotExist)
+	// The name of a built-in file is near at hand, or else all are told.
+	if near := Nearest(onlyBuiltin, Builtin()); near != "" {
+		return source{}, regular.Absentf("no model file %s on disk, nor built in; did you mean %s?", quote(name), near)
+	}
+	return source{}, regular.Absentf("no model file %s on disk, nor built in; built in are %s", quote(name), strings.Join(Builtin(), ", "))
 }
 
 var errFolder = errors.New("is a folder, not a model file; name the .yaml file in it")

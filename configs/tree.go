@@ -134,6 +134,9 @@ func (d dialect) parse(at position, src []byte, key string) (root *node, err err
 			refuse = "text over several lines is not part of a " + d.file + "; write key: value on one line"
 		case token.InvalidType:
 			refuse = "not valid YAML: " + t.Error
+			if strings.Contains(t.Origin+t.Value, "\t") { // the lexer's words do not name the tab
+				refuse = "a tab, which YAML does not take for indentation; indent with spaces"
+			}
 		case token.StringType:
 			// The parser would blame the line on which the value starts.
 			if down, column := continuation(t.Origin); down > 0 {
