@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -71,12 +72,16 @@ func TestTableOfModelsIsWhatTheCommandSays(t *testing.T) {
 		if most := float64(all); r.Bytes > most+0.5 || r.Bytes < most/2 || c.Activation != configs.ReLU && r.Bytes < most-0.5 {
 			t.Errorf("%s: the command reads %.0f bytes a token, all are %.0f", file, r.Bytes, most)
 		}
+		text2, _, err := execute(t, file)
+		if want := digits.Comma(int64(math.Round(r.Bytes))) + " bytes of weights a token"; err != nil || !strings.Contains(text2, want) {
+			t.Errorf("%s: the command does not print %q: %v", file, want, err)
+		}
 		text := "-"
 		if b, ok := textBytes[c.VocabSize]; ok && file != "demo.yaml" {
 			text = fmt.Sprintf("%.0f", b*r.Cost.PerSec)
 		}
 		table += fmt.Sprintf("| `%s` | %s | %s | %s | %s | %.1f | %s |\n", file, whatItIs(t, file), digits.Comma(int64(c.Parameters())),
-			digits.Comma(all), digits.Comma(int64(r.Bytes+0.5)), r.Cost.PerSec, text)
+			digits.Comma(all), digits.Comma(int64(math.Round(r.Bytes))), r.Cost.PerSec, text)
 	}
 	const page = "../../docs/configs.md"
 	raw, err := os.ReadFile(page)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -78,9 +79,9 @@ func (r *Report) print(w io.Writer) error {
 	}
 	var where []string
 	for _, m := range r.Memories {
-		where = append(where, fmt.Sprintf("%s of %s", digits.Comma(int64(m.Read)), m.Name))
+		where = append(where, fmt.Sprintf("%s of %s", digits.Comma(int64(math.Round(m.Read))), m.Name))
 	}
-	fmt.Fprintf(&b, "%s bytes of weights a token: %s\n\n", digits.Comma(int64(r.Bytes)), strings.Join(where, ", "))
+	fmt.Fprintf(&b, "%s bytes of weights a token: %s\n\n", digits.Comma(int64(math.Round(r.Bytes))), strings.Join(where, ", "))
 	c.Write(&b)
 	r.printWhatIfs(&b)
 	_, err := io.WriteString(w, b.String())

@@ -2,6 +2,7 @@ package placement
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/chiplm/chiplm/configs"
@@ -72,5 +73,5 @@ func (l *Layout) explainSilence(c *configs.Config) {
 		}
 	}
 	l.Notes = append(l.Notes, fmt.Sprintf("every neuron is counted as read; the engine leaves out those behind a closed gate, and so about %s of these %s bytes a token for each tenth of the neurons that is silent (chiplm sample --count tells how many are)",
-		digits.Comma(int64(bytes/10)), digits.Comma(int64(l.ReadBytes))))
+		digits.Comma(int64(bytes/10)), digits.Comma(int64(math.Round(l.ReadBytes)))))
 }

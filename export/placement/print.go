@@ -20,7 +20,7 @@ func (l *Layout) WriteSummary(w io.Writer) error {
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(tw, "memory\tusable\tbuffers\tweights\tfree\tread per token\t")
 	for _, u := range l.Memories {
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", u.Name, digits.Comma(u.Usable), digits.Comma(u.Buffers), digits.Comma(u.Weights), digits.Comma(u.Free), digits.Comma(int64(u.Read)))
+		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\t\n", u.Name, digits.Comma(u.Usable), digits.Comma(u.Buffers), digits.Comma(u.Weights), digits.Comma(u.Free), digits.Comma(int64(math.Round(u.Read))))
 	}
 	if p := l.Partition; p != nil {
 		fmt.Fprintf(tw, "flash partition\t%s\t-\t%s\t%s\t-\t\n", digits.Comma(p.Bytes), digits.Comma(p.Image), digits.Comma(p.Free))
@@ -67,7 +67,7 @@ func (c *Cost) Write(b *strings.Builder) {
 			name += " from " + p.Memory
 		}
 		fmt.Fprintf(tw, "%.3f\t%s\t%s\t%s\t%s\t%s\t  %s\n", p.Ms, c.share(p.Ms), orDash(p.ReadMs), orDash(p.ComputeMs),
-			digits.Comma(int64(p.Bytes)), p.Bound(), name)
+			digits.Comma(int64(math.Round(p.Bytes))), p.Bound(), name)
 	}
 	tw.Flush()
 }
@@ -111,7 +111,7 @@ func (l *Layout) Write(w io.Writer) error {
 	for _, tier := range []image.Tier{image.SRAM, image.PSRAM, image.Flash} {
 		for _, p := range l.Tensors {
 			if p.Tier == tier {
-				fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%.3g\t %s\n", p.Tier, p.Bits, digits.Comma(p.Bytes), digits.Comma(int64(p.ReadBytes)), p.Heat(), p.Name)
+				fmt.Fprintf(tw, "%s\t%d\t%s\t%s\t%.3g\t %s\n", p.Tier, p.Bits, digits.Comma(p.Bytes), digits.Comma(int64(math.Round(p.ReadBytes))), p.Heat(), p.Name)
 			}
 		}
 	}
