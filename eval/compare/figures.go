@@ -28,11 +28,15 @@ var (
 	themed = strings.NewReplacer("#010203", "currentColor", "#040506", "var(--pale)", "#070809", "var(--accent)")
 )
 
-// hues are of middle lightness, to be seen on white and on black. More arms than hues get the same again, dashed.
+// hues are of middle lightness, to be seen on white and on black. More arms than hues get the same again, dashed. Neither
+// red nor grey is among them: these say who is on the front and who is not.
 var hues = []color.RGBA{
-	{0x3b, 0x82, 0xc4, 0xff}, {0xe0, 0x7b, 0x39, 0xff}, {0x3f, 0x9e, 0x5a, 0xff}, {0xd0, 0x4f, 0x51, 0xff}, {0x8f, 0x6f, 0xc4, 0xff},
-	{0x9c, 0x6b, 0x4e, 0xff}, {0xd4, 0x65, 0xa8, 0xff}, {0x7a, 0x82, 0x88, 0xff}, {0xa3, 0x9a, 0x1f, 0xff}, {0x2a, 0xa5, 0xb5, 0xff},
+	{0x3b, 0x82, 0xc4, 0xff}, {0xe0, 0x7b, 0x39, 0xff}, {0x3f, 0x9e, 0x5a, 0xff}, {0x8f, 0x6f, 0xc4, 0xff},
+	{0x9c, 0x6b, 0x4e, 0xff}, {0xd4, 0x65, 0xa8, 0xff}, {0xa3, 0x9a, 0x1f, 0xff}, {0x2a, 0xa5, 0xb5, 0xff},
 }
+
+// grey is what arms off the front are drawn in, with bars and leaders of names.
+var grey = color.RGBA{0x7a, 0x82, 0x88, 0xff}
 
 // dashes of a line, by how often the hues have been used up.
 var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 2, 2, 2}}
@@ -109,12 +113,12 @@ func (r *Report) curves() (*drawing, error) {
 	if len(lines) == 0 {
 		return nil, nil
 	}
-	d := &drawing{Title: "Training loss", Caption: "Smoothed, mean over the runs of an arm, in nats per token. The fall of the first quarter is cut off."}
+	d := &drawing{Title: "Training loss", Caption: "Smoothed, mean over the runs of an arm, in nats per token. Colours only tell the arms apart. The fall of the first quarter is cut off."}
 	y := "nats per token"
 	if !nats {
 		y = "bits per byte"
 		d.Caption = "Smoothed, mean over the runs of an arm. Tokenizers differ, so it is in bits per byte, by the bytes that a token stands for in the held-out text. " +
-			"The fall of the first quarter is cut off."
+			"Colours only tell the arms apart. The fall of the first quarter is cut off."
 	}
 	p := newPlot("training tokens (millions)", y)
 	low, high := math.Inf(1), math.Inf(-1)
@@ -192,16 +196,10 @@ func (r *Report) scatter() (*drawing, error) {
 			if err != nil {
 				return nil, fmt.Errorf("draw the runs of %s: %w", a.Name, err)
 			}
-			bar.Color, bar.Width = hues[7], 1
+			bar.Color, bar.Width = grey, 1
 			p.Add(bar)
 		}
 	}
-	step, err := plotter.NewLine(front)
-	if err != nil {
-		return nil, fmt.Errorf("draw the front: %w", err)
-	}
-	step.Color, step.Width = accent, 1.5
-	p.Add(step)
 	points, err := plotter.NewScatter(others)
 	if err != nil {
 		return nil, fmt.Errorf("draw the arms: %w", err)
@@ -210,11 +208,22 @@ func (r *Report) scatter() (*drawing, error) {
 		if on[shown[i].Name] {
 			return draw.GlyphStyle{Color: accent, Radius: 4, Shape: draw.CircleGlyph{}}
 		}
-		return draw.GlyphStyle{Color: hues[7], Radius: 3.5, Shape: draw.CircleGlyph{}}
+		return draw.GlyphStyle{Color: grey, Radius: 3.5, Shape: draw.CircleGlyph{}}
 	}
 	p.Add(points)
 	roomy(&p.X)
 	roomy(&p.Y)
+	if n := len(front); n > 0 {
+		// The best arm is that for every slower speed, and beyond the fastest is none: so the line goes on to the edges, and is
+		// seen where the arms of the front lie close together or are one.
+		front = slices.Concat(plotter.XYs{{X: p.X.Min, Y: front[0].Y}}, front, plotter.XYs{{X: front[n-1].X, Y: p.Y.Max}})
+		step, err := plotter.NewLine(front)
+		if err != nil {
+			return nil, fmt.Errorf("draw the front: %w", err)
+		}
+		step.Color, step.Width = accent, 1.5
+		p.Add(step)
+	}
 
 	const width = 900
 	height := max(520, 14*float64(len(shown))+200)
@@ -247,7 +256,7 @@ func (r *Report) scatter() (*drawing, error) {
 		s := spots[i]
 		near := spot{min(max(s.x, b.x0), b.x1), min(max(s.y, b.y0), b.y1)}
 		if math.Hypot(near.x-s.x, near.y-s.y) > 9 {
-			all.StrokeLine2(draw.LineStyle{Color: hues[7], Width: 0.6}, vg.Length(s.x), vg.Length(s.y), vg.Length(near.x), vg.Length(near.y))
+			all.StrokeLine2(draw.LineStyle{Color: grey, Width: 0.6}, vg.Length(s.x), vg.Length(s.y), vg.Length(near.x), vg.Length(near.y))
 		}
 		c := color.Color(ink)
 		if on[shown[i].Name] {
@@ -255,8 +264,8 @@ func (r *Report) scatter() (*drawing, error) {
 		}
 		all.FillText(label(c, draw.XLeft), vg.Point{X: vg.Length(b.x0 + 2), Y: vg.Length((b.y0 + b.y1) / 2)}, short(shown[i].Name, labelChars))
 	}
-	d := &drawing{Title: "Quality and speed", Caption: "Less is better, and farther right is faster. The line is the Pareto front: no arm is both better and faster than " +
-		strings.Join(r.Pareto, ", ") + ". A bar spans the runs of an arm."}
+	d := &drawing{Title: "Quality and speed", Caption: "Lower is better, and farther right is faster. The line is the Pareto front, the least bits per byte of any arm that is so fast: no arm is both better and faster than " +
+		strings.Join(r.Pareto, ", ") + ". The others are grey. A bar spans the runs of an arm."}
 	if n := len(r.Arms) - len(shown); n > 0 {
 		d.Caption += fmt.Sprintf(" %d without a predicted speed are not drawn.", n)
 	}

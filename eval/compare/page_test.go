@@ -3,6 +3,7 @@ package compare
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"math/rand/v2"
@@ -131,6 +132,42 @@ func TestPageReplacesPagesOnly(t *testing.T) {
 		}
 		if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), generator) {
 			t.Errorf("%s is no page: %v", page, err)
+		}
+	}
+}
+
+// The front is seen as a line though its arms lie close together, or are one; and red and grey, which say who is on it, mean
+// nothing else in the other plot.
+func TestTheFrontIsSeen(t *testing.T) {
+	one, near := made("one", 1, 0.9), made("near", 1, 0.9001)
+	speed(&near, 90.1)
+	for _, runs := range [][]results.Run{{one}, {one, near}} {
+		page := pageOf(t, append(runs, made("far", 1, 1.1))...)
+		svgs := regexp.MustCompile(`(?s)<svg.*?</svg>`).FindAllString(page, -1)
+		longest := 0.0
+		for _, path := range regexp.MustCompile(`<path d="M([^"A]*)"[^>]*stroke:var\(--accent\)`).FindAllStringSubmatch(svgs[0], -1) {
+			var x, y []float64
+			for _, at := range strings.Split(strings.NewReplacer("M", "L", "Z", "").Replace(path[1]), "L") {
+				var a, b float64
+				if n, _ := fmt.Sscanf(at, "%g,%g", &a, &b); n == 2 {
+					x, y = append(x, a), append(y, b)
+				}
+			}
+			if len(x) > 0 {
+				longest = max(longest, slices.Max(x)-slices.Min(x)+slices.Max(y)-slices.Min(y))
+			}
+		}
+		if longest < 100 {
+			t.Errorf("%d arms: the line of the front is %g points long", len(runs), longest)
+		}
+		if strings.Contains(svgs[1], "--accent") {
+			t.Error("the loss is drawn in the colour of the front")
+		}
+	}
+	for _, h := range hues {
+		r, g, b := int(h.R), int(h.G), int(h.B)
+		if r > 150 && max(g, b) < r/2 || max(r, g, b)-min(r, g, b) < 20 {
+			t.Errorf("%v is red or grey", h)
 		}
 	}
 }
