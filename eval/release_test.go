@@ -64,6 +64,7 @@ func callWith(t *testing.T, s *released.Store, cmd *cobra.Command, args ...strin
 func TestRelease(t *testing.T) {
 	for name, model := range map[string]string{
 		"f32 groups": tinyModel,
+		"clipped":    strings.Replace(tinyModel, "bits: 4, group: 32", "bits: 4, group: 32, scale: f16, clip: 0.92", 1),
 		"f16 rows":   strings.Replace(tinyModel, "bits: 4, group: 32", "bits: 4, group: 0, scale: f16", 1),
 		"mixed": strings.Replace(tinyModel, "quant: {weights: {bits: 4, group: 32}}",
 			"experts: 2\ntie_embeddings: false\nquant: {weights: {bits: 4, group: 32}, classes: {ple_table: {bits: 2}, head: {bits: 8}}}", 1),
@@ -141,14 +142,14 @@ func checkTeacher(t *testing.T, dir string, f *released.Facts, taught bool) {
 		t.Fatal(err)
 	}
 	if !taught {
-		if f.Training.Teacher != nil || bytes.Contains(card, []byte("teacher")) {
+		if f.Training.Teacher != nil || bytes.Contains(card, []byte("| teacher |")) {
 			t.Errorf("a teacher without one: %+v", f.Training.Teacher)
 		}
 		return
 	}
 	want := released.Teacher{Run: "big-one", ModelSHA256: strings.Repeat("5a", 32), Share: 0.25, From: 0.5}
 	if f.Training.Teacher == nil || *f.Training.Teacher != want || !bytes.Contains(card, []byte("| teacher | the run big-one")) ||
-		!bytes.Contains(card, []byte("--teacher big-one\n")) {
+		!bytes.Contains(card, []byte("--teacher checkpoints/runs/big-one\n")) {
 		t.Errorf("teacher %+v, card:\n%s", f.Training.Teacher, card)
 	}
 }

@@ -97,6 +97,10 @@ func Trainable(m *released.Model) (*checkpoints.Checkpoint, error) {
 	ck := &checkpoints.Checkpoint{Dir: m.Source, Config: config, Tokenizer: m.Tokenizer, ModelSHA256: m.ModelSHA256, Tensors: map[string][]float32{}}
 	ck.State.Step, ck.State.Tokens = m.Training.Steps, m.Training.Tokens
 	ck.State.CorpusHash, ck.State.TokenizerHash = m.Text.SHA256, m.TokenizerSHA256
+	clip := map[string]float64{} // which no image needs to know
+	for _, t := range config.Tensors() {
+		clip[t.Name] = t.Quant.Clip
+	}
 	for i := range f.Tensors {
 		t := &f.Tensors[i]
 		w := make([]float32, t.Rows*t.Cols)
@@ -104,8 +108,12 @@ func Trainable(m *released.Model) (*checkpoints.Checkpoint, error) {
 			for r := range t.Rows {
 				t.Row(w[r*t.Cols:], r)
 			}
-		} else if err := matrixOf(t).Preimage(w); err != nil {
-			return nil, fmt.Errorf("%s: tensor %s: %w", m.Source, t.Name, err)
+		} else {
+			codes := matrixOf(t)
+			codes.Clip = clip[t.Name]
+			if err := codes.Preimage(w); err != nil {
+				return nil, fmt.Errorf("%s: tensor %s: %w", m.Source, t.Name, err)
+			}
 		}
 		ck.Tensors[t.Name] = w
 	}

@@ -62,7 +62,7 @@ end-of-text counted; of a validation it is the bits per byte of whole stories, e
 windows of context_length, the closing end-of-text not charged.`,
 		Example: `  chiplm train --config combo.yaml --corpus tinystories-train.txt
   chiplm train --config demo.yaml --set train.lr=0.003 --name demo-3e-3
-  chiplm train --config combo.yaml --corpus mine.txt --teacher released/combo --set train.distill=0.5
+  chiplm train --corpus mine.txt --teacher released/combo --set train.distill=0.5
   chiplm train --resume combo
   chiplm train --resume`,
 		Args: func(cmd *cobra.Command, args []string) error {
