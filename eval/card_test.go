@@ -1,7 +1,6 @@
 package eval
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/chiplm/chiplm/checkpoints/released"
 	"github.com/chiplm/chiplm/data/shards"
-	"github.com/chiplm/chiplm/export"
 	"github.com/chiplm/chiplm/train"
 )
 
@@ -46,15 +44,7 @@ func TestCardTrainsAgain(t *testing.T) {
 			}
 			learn := func(args ...string) *train.Summary {
 				t.Helper()
-				out, _, err := callWith(t, released.Embedded(), train.Command(export.Trainable), append(args, "--json", "--quiet", "--workers", "1")...)
-				if err != nil {
-					t.Fatalf("%v: %v", args, err)
-				}
-				var sum train.Summary
-				if err := json.Unmarshal([]byte(out), &sum); err != nil {
-					t.Fatal(err)
-				}
-				return &sum
+				return learnWith(t, released.Embedded(), args...)
 			}
 			t.Chdir(from)
 			other := learn("--config", "tiny.yaml", "--name", "combo", "--corpus", "more.txt")

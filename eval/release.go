@@ -102,16 +102,16 @@ func trainingText(ctx context.Context, s *subject, opt ReleaseOptions) (released
 	t := released.Text{Name: info.Name, SHA256: info.SHA256, Stories: h.Stories, Bytes: h.RawBytes, Tokens: h.Tokens,
 		Licence: opt.Licence, Source: opt.Source}
 	t.Corpus, t.Valid = filepath.Base(state.Corpus), filepath.Base(state.Valid)
-	switch whole, ok := data.Whole(state.Corpus); {
+	whole, _ := data.Whole(state.Corpus)
+	other, parted := data.Whole(state.Valid)
+	switch {
 	case state.Valid == "":
 		t.Valid = ""
-	case ok && whole == wholeOf(state.Valid):
+	case parted && whole == other:
 		t.Corpus, t.Valid = filepath.Base(whole), "" // as training divides a text by itself
 	}
 	return t, nil
 }
-
-func wholeOf(path string) string { whole, _ := data.Whole(path); return whole }
 
 // releaseScore scores a model as `chiplm eval bpb` does.
 func releaseScore(ctx context.Context, s *subject, opt ReleaseOptions) (released.Score, error) {

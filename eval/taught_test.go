@@ -29,22 +29,13 @@ func TestReleasedModelTeaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := filepath.Join(root, "runs")
-	learn := func(name string, args ...string) *train.Summary {
+	learn := func(args ...string) *train.Summary {
 		t.Helper()
-		args = append([]string{"--out", runs, "--quiet", "--json"}, args...)
-		out, _, err := callWith(t, s, train.Command(export.Trainable), args...)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		var sum train.Summary
-		if err := json.Unmarshal([]byte(out), &sum); err != nil {
-			t.Fatal(err)
-		}
-		return &sum
+		return learnWith(t, s, append([]string{"--out", runs}, args...)...)
 	}
 	fresh := func(name, teacher string) *train.Summary {
-		return learn(name, "--config", config, "--name", name, "--corpus", "builtin:1:50", "--valid", stories, "--teacher", teacher,
-			"--set", "train.distill=0.5", "--set", "train.tokens=288", "--set", "train.batch_tokens=72", "--set", "train.micro_batch=1", "--workers", "1")
+		return learn("--config", config, "--name", name, "--corpus", "builtin:1:50", "--valid", stories, "--teacher", teacher,
+			"--set", "train.distill=0.5", "--set", "train.tokens=288", "--set", "train.batch_tokens=72", "--set", "train.micro_batch=1")
 	}
 	want := fresh("of-run", run)
 	got := fresh("of-release", "wise")
@@ -58,7 +49,7 @@ func TestReleasedModelTeaches(t *testing.T) {
 	if ck.State.Teacher != "released/wise" || ck.State.TeacherHash == "" {
 		t.Errorf("the checkpoint says its teacher is %q, %q", ck.State.Teacher, ck.State.TeacherHash)
 	}
-	again := learn("resumed", "--resume=of-release", "--force", "--set", "train.tokens=576")
+	again := learn("--resume=of-release", "--force", "--set", "train.tokens=576")
 	if again.Step != 2*got.Step {
 		t.Errorf("resumed, it comes to step %d, where it had %d", again.Step, got.Step)
 	}
@@ -73,4 +64,18 @@ func TestReleasedModelTeaches(t *testing.T) {
 	if !strings.Contains(string(card), "the released model wise") || !strings.Contains(string(card), "--teacher released/wise\n") {
 		t.Errorf("the card does not tell of the teacher:\n%s", card)
 	}
+}
+
+// learnWith is chiplm train with other released models, on one worker.
+func learnWith(t *testing.T, s *released.Store, args ...string) *train.Summary {
+	t.Helper()
+	out, _, err := callWith(t, s, train.Command(export.Trainable), append(args, "--json", "--quiet", "--workers", "1")...)
+	if err != nil {
+		t.Fatalf("%v: %v", args, err)
+	}
+	var sum train.Summary
+	if err := json.Unmarshal([]byte(out), &sum); err != nil {
+		t.Fatal(err)
+	}
+	return &sum
 }
